@@ -1,0 +1,292 @@
+"""The contract with a model: one request and one response, each a line of JSON.
+
+Every container, every runner and every task speaks these two records and
+nothing else. Standard library only, Python 3.10+, because this file is the one
+module of ours that is imported inside every model's container.
+
+A request carries no gold label, no path that could give one away and no session
+title: its id is a digest and its audio files are named by content.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal, TypedDict, get_args
+
+SCHEMA = 1
+
+Status = Literal["ok", "refused", "unparsed", "truncated", "audio_error", "model_error", "timeout"]
+STATUSES: tuple[str, ...] = get_args(Status)
+
+
+class ProtocolError(ValueError):
+    """A line that is not a request or a response of this schema."""
+
+
+class Part(TypedDict, total=False):
+    """One piece of the user turn: exactly one of `text` and `audio`.
+
+    `text` parts are joined with nothing between them. `slot` names the blank of
+    the prompt template the text was put into (`context`, `transcript`, ...): a
+    model is never shown it, a reader and the baseline use it. `audio` is the
+    name of a file in the mounted audio folder.
+    """
+
+    text: str
+    audio: str
+    slot: str
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a model is asked, once.
+
+    Attributes:
+        id: digest of everything that decides the answer (see `request_id`).
+        system: system prompt, or None.
+        parts: the user turn in order.
+        choices: label -> surface forms, or None for free text. The runtime gives
+            the exact log-probability of each label at the first answer position.
+        max_new_tokens: upper bound of the generated text, >= 1.
+        temperature: 0 for greedy.
+        top_p: in (0, 1].
+        seed: of this request alone; two votes are two requests.
+        prefix_parts: how many leading parts are shared exemplars; a planning
+            hint that lets the runtime prefill them once, never a change of meaning.
+    """
+
+    id: str
+    system: str | None
+    parts: tuple[Part, ...]
+    choices: dict[str, tuple[str, ...]] | None
+    max_new_tokens: int = 8
+    temperature: float = 0.0
+    top_p: float = 1.0
+    seed: int = 0
+    prefix_parts: int = 0
+    schema: int = SCHEMA
+
+
+@dataclass(frozen=True)
+class Response:
+    """What came back, once. A failure is a status and a reason, never a number.
+
+    Attributes:
+        id: the request's id.
+        status: see `Status`; a runtime writes ok, truncated, audio_error,
+            model_error or timeout, and leaves refused and unparsed to the parser
+            (a server that blocks a prompt writes refused itself).
+        reason: why, where status is not ok.
+        text: the decoded answer; "" where there is none.
+        finish_reason: stop, length, choice or error.
+        choice_logprobs: label -> log p at the first answer position, natural log.
+        choice_mass: total probability of all labels, in [0, 1].
+        prompt_tokens: positions of the whole prompt, audio included.
+        audio_seconds: given, all clips of the prompt together.
+        audio_seconds_used: what reached the encoder.
+        latency_s: wall time of this item; its share of the batch's.
+        card: digest of the model's card.
+        image: digest of the container image, or "process".
+        precision: what the weights were computed in.
+        fallbacks: planned departures from the request, by name.
+    """
+
+    id: str
+    status: Status
+    text: str = ""
+    reason: str | None = None
+    finish_reason: str | None = None
+    choice_logprobs: dict[str, float] | None = None
+    choice_mass: float | None = None
+    prompt_tokens: int | None = None
+    audio_seconds: float | None = None
+    audio_seconds_used: float | None = None
+    latency_s: float | None = None
+    card: str | None = None
+    image: str | None = None
+    precision: str | None = None
+    fallbacks: tuple[str, ...] = field(default=())
+    schema: int = SCHEMA
+
+
+def request_id(item_id: str, request: Request, model: str) -> str:
+    """Digest under which an answer may be used again: equal digests, equal answers.
+
+    Args:
+        item_id: the item asked about; two items with equal words and equal audio
+            stay two rows.
+        request: its `id` is ignored. Audio is named by content, so a replaced
+            file is another request. The seed is in, so five votes are five
+            answers. `prefix_parts` is out: it only plans the work.
+        model: digest of the model as it will run (card, revision, image, precision).
+
+    Batch size is left out on purpose: batches equal singles, which is tested.
+    """
+    decides = asdict(request)
+    for planning in ("id", "prefix_parts"):
+        decides.pop(planning)
+    return digest({"item": item_id, "model": model, "request": decides})
+
+
+def digest(value: Any) -> str:
+    """First 32 hex digits of the sha256 of a value's canonical JSON."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return sha256(text.encode()).hexdigest()[:32]
+
+
+def read_requests(path: Path) -> list[Request]:
+    """All requests of a file, in order.
+
+    Raises:
+        ProtocolError: naming file and line, for a line that is not a request of
+            this schema or repeats an id.
+    """
+    requests: list[Request] = []
+    seen: set[str] = set()
+    for number, line in _numbered_lines(path):
+        request = _request(_json_object(path, number, line), f"{path}, line {number}")
+        if request.id in seen:
+            raise ProtocolError(f"{path}, line {number}: id {request.id} appears twice.")
+        seen.add(request.id)
+        requests.append(request)
+    return requests
+
+
+def write_requests(path: Path, requests: Iterable[Request]) -> None:
+    """Replace a file by these requests: written whole beside it, then renamed."""
+    part = path.with_name(path.name + ".part")
+    with part.open("w", encoding="utf-8") as stream:
+        for request in requests:
+            stream.write(_line(asdict(request)))
+        stream.flush()
+        os.fsync(stream.fileno())
+    part.replace(path)
+
+
+def read_responses(path: Path) -> dict[str, Response]:
+    """Answers by id; a missing file holds none.
+
+    The last line of an id wins, so an item tried again replaces its failure. A
+    last line without its newline was cut by a crash and is left out.
+
+    Raises:
+        ProtocolError: naming file and line, for any other line that is not a
+            response of this schema.
+    """
+    if not path.exists():
+        return {}
+    answers: dict[str, Response] = {}
+    for number, line in _numbered_lines(path):
+        if line.endswith("\n"):
+            response = _response(_json_object(path, number, line), f"{path}, line {number}")
+            answers[response.id] = response
+    return answers
+
+
+class ResponseLog:
+    """An open response file: each append is on the disk before it returns.
+
+    Opening repairs the one damage a kill can leave, a last line without its end,
+    by cutting it off; `repaired` says how many bytes went.
+    """
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.repaired = _cut_unfinished_line(path)
+        self._stream = path.open("ab")
+
+    def append(self, responses: Sequence[Response]) -> None:
+        """Write a batch of answers with one fsync."""
+        lines = "".join(_line(asdict(response)) for response in responses)
+        self._stream.write(lines.encode())
+        self._stream.flush()
+        os.fsync(self._stream.fileno())
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def __enter__(self) -> ResponseLog:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _cut_unfinished_line(path: Path) -> int:
+    if not path.exists() or path.stat().st_size == 0:
+        return 0
+    with path.open("rb+") as stream:
+        content = stream.read()
+        whole = content.rfind(b"\n") + 1
+        stream.truncate(whole)
+        os.fsync(stream.fileno())
+    return len(content) - whole
+
+
+def _line(record: dict[str, Any]) -> str:
+    # ensure_ascii keeps U+2028 and lone surrogates from splitting or breaking a line.
+    return json.dumps(record, ensure_ascii=True, separators=(",", ":"), allow_nan=False) + "\n"
+
+
+def _numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+    with path.open(encoding="utf-8", newline="\n") as stream:
+        yield from enumerate(stream, start=1)
+
+
+def _json_object(path: Path, number: int, line: str) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except ValueError as error:
+        raise ProtocolError(f"{path}, line {number}: not JSON ({error}).") from error
+    if not isinstance(record, dict):
+        raise ProtocolError(f"{path}, line {number}: expected an object, found {line[:40]!r}.")
+    if record.get("schema") != SCHEMA:
+        raise ProtocolError(
+            f"{path}, line {number}: expected schema {SCHEMA}, found {record.get('schema')!r}. "
+            "It was written by another version; start a new output folder."
+        )
+    return record
+
+
+def _request(record: dict[str, Any], where: str) -> Request:
+    parts = record.get("parts")
+    if not isinstance(parts, list) or not all(_is_part(part) for part in parts):
+        raise ProtocolError(f"{where}: parts must be a list of {{text}} or {{audio}} objects.")
+    choices = record.get("choices")
+    if choices is not None:
+        choices = {label: tuple(forms) for label, forms in choices.items()}
+        if not choices or not all(choices.values()):
+            raise ProtocolError(f"{where}: choices needs a label, each with a surface form.")
+    try:
+        request = Request(**{**record, "parts": tuple(parts), "choices": choices})
+    except TypeError as error:
+        raise ProtocolError(f"{where}: {error}.") from error
+    if request.max_new_tokens < 1 or not 0 < request.top_p <= 1 or request.temperature < 0:
+        raise ProtocolError(
+            f"{where}: expected max_new_tokens >= 1, 0 < top_p <= 1, temperature >= 0; found "
+            f"{request.max_new_tokens}, {request.top_p}, {request.temperature}."
+        )
+    return request
+
+
+def _is_part(part: Any) -> bool:
+    if not isinstance(part, dict) or ("text" in part) == ("audio" in part):
+        return False
+    name = part.get("audio")
+    # Only a bare file name: nothing a request says may lead out of the mounted folder.
+    return name is None or (isinstance(name, str) and Path(name).name == name and name != "..")
+
+
+def _response(record: dict[str, Any], where: str) -> Response:
+    if record.get("status") not in STATUSES:
+        raise ProtocolError(f"{where}: expected a status of {STATUSES}.")
+    record = {**record, "fallbacks": tuple(record.get("fallbacks", ()))}
+    try:
+        return Response(**record)
+    except TypeError as error:
+        raise ProtocolError(f"{where}: {error}.") from error
