@@ -1,0 +1,65 @@
+"""`offline=true`: a connection beyond this machine is an error, not a surprise.
+
+Works on Python's audit events, so it also holds for libraries that open their
+own sockets. Native code that calls the system itself is beyond it: a container
+without a network is the stronger promise.
+
+`python -m experiments.offline containers.runtime ...` runs a module under it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import runpy
+import sys
+from typing import Any
+
+_NAMES_OF_THIS_MACHINE = frozenset({"localhost", "localhost.localdomain", "ip6-localhost"})
+
+
+class OfflineError(ConnectionError):
+    """Something tried to leave the machine during an offline run."""
+
+
+def forbid_connections() -> None:
+    """From now on refuse every look-up and connection beyond the loopback, for good."""
+    os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1", HF_DATASETS_OFFLINE="1")
+    sys.addaudithook(_refuse)
+
+
+def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
+    if event in ("socket.getaddrinfo", "socket.gethostbyname"):
+        host = arguments[0]
+    elif event in ("socket.connect", "socket.sendto"):
+        address = arguments[1]
+        # A path is a socket of this machine (AF_UNIX); a tuple starts with the host.
+        host = address[0] if isinstance(address, tuple) else None
+    else:
+        return
+    if not _is_this_machine(host):
+        raise OfflineError(
+            f"offline=true, yet something wants to reach {host!r}. Run with offline=false, or put "
+            "what it looks for on this machine first."
+        )
+
+
+def _is_this_machine(host: Any) -> bool:
+    if isinstance(host, bytes):
+        host = host.decode(errors="replace")
+    if not isinstance(host, str) or host == "" or host.lower() in _NAMES_OF_THIS_MACHINE:
+        return True
+    try:
+        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def _run_module(arguments: list[str]) -> None:
+    forbid_connections()
+    sys.argv = arguments
+    runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    _run_module(sys.argv[1:])

@@ -1,0 +1,97 @@
+"""The folder one model leaves its answers in, and the lock that keeps it to one process.
+
+`<output>/<task>/<dataset>-<hash>/<model>/` holds requests.jsonl, responses.jsonl
+(append-only: the memory that makes a second run cheap), predictions.parquet and
+metrics.json. Decoded audio lies beside, shared by all models.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+class FolderInUseError(RuntimeError):
+    """Another evaluation holds the folder; the message names its process."""
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Where each file of a run is."""
+
+    path: Path
+    audio: Path
+
+    @property
+    def requests(self) -> Path:
+        return self.path / "requests.jsonl"
+
+    @property
+    def responses(self) -> Path:
+        return self.path / "responses.jsonl"
+
+    @property
+    def predictions(self) -> Path:
+        return self.path / "predictions.parquet"
+
+    @property
+    def metrics(self) -> Path:
+        return self.path / "metrics.json"
+
+
+def run_folder(output: Path, task: str, dataset: str, dataset_hash: str, model: str) -> RunFolder:
+    """Make (or find) the folder of one model on one dataset.
+
+    Args:
+        dataset: the dataset's name, any text; made safe for a path.
+        dataset_hash: hex digest; its first 8 digits keep equal names apart.
+    """
+    safe = re.sub(r"[^A-Za-z0-9_.-]+", "_", dataset).strip("._") or "dataset"
+    path = output / task / f"{safe}-{dataset_hash[:8]}" / model
+    path.mkdir(parents=True, exist_ok=True)
+    audio = output / "audio"
+    audio.mkdir(parents=True, exist_ok=True)
+    return RunFolder(path, audio)
+
+
+@contextmanager
+def held(folder: RunFolder) -> Iterator[None]:
+    """Keep every other evaluation out of the folder while this block runs.
+
+    The lock is the kernel's, so it ends with the process, however that ends; the
+    file stays, since removing it would let two processes lock two files.
+
+    Raises:
+        FolderInUseError: at once, where another process holds it.
+    """
+    with (folder.path / "lock").open("a+", encoding="ascii") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            stream.seek(0)
+            owner = stream.read().strip() or "unknown"
+            raise FolderInUseError(
+                f"Another evaluate (pid {owner}) is using {folder.path}; wait for it, end it, or "
+                "give another output."
+            ) from error
+        stream.truncate(0)
+        stream.write(str(os.getpid()))
+        stream.flush()
+        yield
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Replace a file by a value's JSON; a reader sees the old or the new one, never half."""
+    part = path.with_name(path.name + ".part")
+    with part.open("w", encoding="utf-8") as stream:
+        json.dump(value, stream, ensure_ascii=False, indent=1)
+        stream.flush()
+        os.fsync(stream.fileno())
+    part.replace(path)

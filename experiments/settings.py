@@ -1,0 +1,223 @@
+"""What `evaluate` was asked to do, checked before anything is opened, loaded or written.
+
+Takes the raw words of a command line or of `mlflow run -P`, gives `Settings`.
+Standard library only: the MLflow plug-in reads it too, and `--help` stays instant.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import NoReturn
+
+ROOT = Path(__file__).resolve().parent.parent
+CONDITIONS = ("AO", "AT", "TO")
+
+OPTIONS: dict[str, tuple[str, str]] = {
+    "model": ("baseline", "a folder of containers/: baseline, null, ..."),
+    "task": ("distress", "a module of core/tasks/: distress, manipulation, ..."),
+    "data": ("demo", "dataset folder with a dataset.json; demo is the set that comes along"),
+    "conditions": ("AO,AT,TO", "what the model is given: audio, audio and transcript, transcript"),
+    "limit": ("0", "evaluate this many items only, the first of the manifest; 0 for all"),
+    "seed": ("0", "of every random draw of the run"),
+    "resamples": ("1000", "bootstrap resamples behind each interval; 0 for no intervals"),
+    "output": ("outputs", "folder the run's files go under"),
+    "runner": ("auto", "where the model runs: process, ...; auto takes the first that can"),
+    "offline": ("false", "true makes any connection beyond this machine an error"),
+    "precision": ("auto", "what the weights are computed in; auto is the card's first"),
+    "device_map": ("auto", "where the weights go, as in transformers; auto decides itself"),
+}
+
+
+class SettingsError(ValueError):
+    """A value that cannot be meant; the message is one sentence that says what to do."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One evaluation, as asked for.
+
+    Attributes:
+        model: name of a folder under containers/.
+        task: name of a module under core/tasks/.
+        data: dataset folder, absolute.
+        conditions: subset of `CONDITIONS`, in that order.
+        limit: items at most, or None for all.
+        seed: >= 0.
+        resamples: >= 0.
+        output: folder, absolute; made when needed.
+        runner: name of a module under experiments/runners/.
+        offline: no socket beyond the loopback.
+        precision, device_map: handed to the model's adapter.
+    """
+
+    model: str
+    task: str
+    data: Path
+    conditions: tuple[str, ...]
+    limit: int | None
+    seed: int
+    resamples: int
+    output: Path
+    runner: str
+    offline: bool
+    precision: str
+    device_map: str
+
+    @property
+    def card_path(self) -> Path:
+        return ROOT / "containers" / self.model / "model.toml"
+
+
+def read_arguments(arguments: Sequence[str], program: str, purpose: str) -> dict[str, str]:
+    """The raw words behind each option, defaults filled in; `--help` prints and exits.
+
+    Raises:
+        SettingsError: for an option that does not exist.
+    """
+    parser = _Parser(prog=program, description=purpose, allow_abbrev=False)
+    for name, (default, meaning) in OPTIONS.items():
+        parser.add_argument(
+            f"--{name}", default=default, metavar="VALUE", help=f"{meaning} [{default}]"
+        )
+    known, unknown = parser.parse_known_args(list(arguments))
+    if unknown:
+        option = unknown[0].lstrip("-").partition("=")[0]
+        raise SettingsError(_no_such("option", option, list(OPTIONS)))
+    return dict(vars(known))
+
+
+def settings_from(words: Mapping[str, str], base: Path | None = None) -> Settings:
+    """Check raw words and give them their types.
+
+    Args:
+        words: option -> value; a missing option takes its default.
+        base: folder that relative paths start from; the current one if None.
+
+    Raises:
+        SettingsError: for the first value that is wrong.
+    """
+    if unknown := [name for name in words if name not in OPTIONS]:
+        raise SettingsError(_no_such("option", unknown[0], list(OPTIONS)))
+    said = {name: str(words.get(name, default)) for name, (default, _) in OPTIONS.items()}
+    base = base or Path.cwd()
+    model = _one_of("model", said["model"], models())
+    task = _one_of("task", said["task"], tasks())
+    return Settings(
+        model=model,
+        task=task,
+        data=_dataset_folder(said["data"], task, base),
+        conditions=_conditions(said["conditions"]),
+        limit=_whole("limit", said["limit"]) or None,
+        seed=_whole("seed", said["seed"]),
+        resamples=_whole("resamples", said["resamples"]),
+        output=_output_folder(said["output"], base),
+        runner=_one_of("runner", said["runner"], ["auto", *runners()]),
+        offline=_truth("offline", said["offline"]),
+        precision=_not_empty("precision", said["precision"]),
+        device_map=_not_empty("device_map", said["device_map"]),
+    )
+
+
+def models() -> list[str]:
+    """Models there are: every folder of containers/ with a card."""
+    return sorted(card.parent.name for card in (ROOT / "containers").glob("*/model.toml"))
+
+
+def tasks() -> list[str]:
+    """Tasks there are: every public module of core/tasks/."""
+    return _public_modules(ROOT / "core" / "tasks")
+
+
+def runners() -> list[str]:
+    """Runners there are: every public module of experiments/runners/."""
+    return _public_modules(ROOT / "experiments" / "runners")
+
+
+def experiment_name(settings: Settings) -> str:
+    """The MLflow experiment a run belongs to: one for each task and dataset.
+
+    Named by the dataset's own name, so that the runs of all models meet however
+    the folder was spelled.
+    """
+    try:
+        name = str(json.loads((settings.data / "dataset.json").read_bytes())["name"])
+    except (OSError, ValueError, KeyError, TypeError):
+        name = settings.data.name
+    return f"{settings.task}/{name}"
+
+
+def _public_modules(folder: Path) -> list[str]:
+    return sorted(path.stem for path in folder.glob("*.py") if not path.name.startswith("_"))
+
+
+def _dataset_folder(said: str, task: str, base: Path) -> Path:
+    folder = ROOT / "demo" / task if said == "demo" else (base / Path(said).expanduser())
+    if not folder.exists():
+        raise SettingsError(f"data: there is no folder {folder}; give a dataset folder or demo.")
+    if not (folder / "dataset.json").is_file():
+        raise SettingsError(
+            f"data: {folder} has no dataset.json; give a dataset folder (dataset.json, a manifest "
+            "and audio/), not a single file or a folder of audio."
+        )
+    return folder.resolve()
+
+
+def _output_folder(said: str, base: Path) -> Path:
+    folder = base / Path(_not_empty("output", said)).expanduser()
+    taken = next((path for path in (folder, *folder.parents) if path.exists()), folder)
+    if taken.exists() and not taken.is_dir():
+        raise SettingsError(f"output: {taken} is a file; give a folder.")
+    return folder.resolve()
+
+
+def _conditions(said: str) -> tuple[str, ...]:
+    asked = [word.strip().upper() for word in said.split(",") if word.strip()]
+    if not asked:
+        raise SettingsError("conditions: expected some of AO,AT,TO, found nothing.")
+    for word in asked:
+        _one_of("condition", word, list(CONDITIONS))
+    return tuple(condition for condition in CONDITIONS if condition in asked)
+
+
+def _whole(name: str, said: str) -> int:
+    try:
+        number = int(said)
+    except ValueError:
+        number = -1
+    if number < 0:
+        raise SettingsError(f"{name}: expected a whole number of 0 or more, found {said!r}.")
+    return number
+
+
+def _truth(name: str, said: str) -> bool:
+    if said.lower() not in ("true", "false"):
+        raise SettingsError(f"{name}: expected true or false, found {said!r}.")
+    return said.lower() == "true"
+
+
+def _not_empty(name: str, said: str) -> str:
+    if not said.strip():
+        raise SettingsError(f"{name}: expected a value, found nothing; leave it out for auto.")
+    return said
+
+
+def _one_of(kind: str, said: str, known: list[str]) -> str:
+    if said not in known:
+        raise SettingsError(_no_such(kind, said, known))
+    return said
+
+
+def _no_such(kind: str, said: str, known: list[str]) -> str:
+    near = get_close_matches(said.lower(), known, n=1) or get_close_matches(said, known, n=1)
+    guess = f"did you mean {near[0]!r}? There are" if near else "there are"
+    return f"There is no {kind} {said!r}; {guess}: {', '.join(known) or 'none'}."
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise SettingsError(f"{message}; see --help.")
