@@ -9,110 +9,22 @@ Intervals are left to `core.stats.bootstrap`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Counts = NDArray[Any]
+from core.metrics.tables import LEVELS, Counts
+from core.metrics.tables import counts as counts
+
 Float = NDArray[np.float64]
 Metric = Callable[[Counts], Float]
 
-LEVELS = np.arange(1, 6)
 ERRORS = np.subtract.outer(LEVELS, LEVELS).T.astype(np.float64)
 """(5, 5) predicted minus gold; row gold, column predicted."""
 
 WORST = np.maximum(LEVELS - 1, 5 - LEVELS).astype(np.float64)
 """(5,) the largest absolute error possible for each gold level: 4, 3, 2, 3, 4."""
-
-
-def levels_of(ratings: ArrayLike | Sequence[Any], *, name: str, missing: bool) -> NDArray[np.int64]:
-    """Ratings as integers 1-5, with 6 for no answer.
-
-    Raises:
-        ValueError: a rating that is no integer 1-5, naming its position; None or NaN too,
-            unless `missing`.
-    """
-    column = np.asarray(ratings, dtype=object).ravel()
-    found = np.array([np.nan if _is_missing(rating) else float(rating) for rating in column])
-    absent = np.isnan(found)
-    fits = np.isin(found, LEVELS) | (absent if missing else False)
-    if not fits.all():
-        row = int(np.flatnonzero(~fits)[0])
-        expected = "an integer 1-5" + (" or None for no answer" if missing else "")
-        raise ValueError(
-            f"{name}, position {row}: expected {expected}, found {column[row]!r}. "
-            f"{int((~fits).sum())} of {len(column)} do not fit; correct them or leave them out."
-        )
-    return np.where(absent, 6, np.nan_to_num(found)).astype(np.int64)
-
-
-def _is_missing(rating: Any) -> bool:
-    # pd.NA compares to nothing, NaN not even to itself
-    return rating is None or type(rating).__name__ == "NAType" or rating != rating
-
-
-def counts(gold: ArrayLike | Sequence[Any], predicted: ArrayLike | Sequence[Any]) -> Counts:
-    """Count (gold, predicted) pairs.
-
-    Args:
-        gold: (n,) integers 1-5.
-        predicted: (n,) integers 1-5, or None or NaN where there is no answer.
-
-    Returns:
-        (5, 6) integers; row gold 1-5, column predicted 1-5 and last no answer.
-
-    Raises:
-        ValueError: unequal lengths, or a rating outside 1-5, with its position.
-    """
-    rows = levels_of(gold, name="gold", missing=False)
-    columns = levels_of(predicted, name="predicted", missing=True)
-    if len(rows) != len(columns):
-        raise ValueError(
-            f"gold has {len(rows)} ratings and predicted {len(columns)}: "
-            "give one prediction for each gold rating, None where there is no answer."
-        )
-    return np.bincount((rows - 1) * 6 + columns - 1, minlength=30).reshape(5, 6)
-
-
-def counts_by_session(
-    gold: ArrayLike | Sequence[Any],
-    predicted: ArrayLike | Sequence[Any],
-    sessions: ArrayLike | Sequence[Any],
-) -> Counts:
-    """One table a session, for the cluster bootstrap; their sum is `counts`.
-
-    Args:
-        gold, predicted: as in `counts`.
-        sessions: (n,) the session each turn belongs to.
-
-    Returns:
-        (S, 5, 6), sessions in sorted order.
-    """
-    _, session = np.unique(np.asarray(sessions, dtype=str), return_inverse=True)
-    rows = levels_of(gold, name="gold", missing=False)
-    columns = levels_of(predicted, name="predicted", missing=True)
-    number = int(session.max(initial=-1)) + 1
-    cell = (session * 5 + rows - 1) * 6 + columns - 1
-    return np.bincount(cell, minlength=number * 30).reshape(number, 5, 6)
-
-
-def joint_counts(
-    gold: ArrayLike | Sequence[Any],
-    first: ArrayLike | Sequence[Any],
-    second: ArrayLike | Sequence[Any],
-) -> Counts:
-    """Count (gold, first, second) triples of the same items, for paired differences.
-
-    Returns:
-        (5, 6, 6); summed over the last axis the table of `first`, over the one before it
-        the table of `second`.
-    """
-    rows = levels_of(gold, name="gold", missing=False)
-    one = levels_of(first, name="first", missing=True)
-    two = levels_of(second, name="second", missing=True)
-    return np.bincount(((rows - 1) * 6 + one - 1) * 6 + two - 1, minlength=180).reshape(5, 6, 6)
 
 
 def answered(counts: Counts) -> Float:
@@ -123,7 +35,8 @@ def answered(counts: Counts) -> Float:
 def share(part: ArrayLike, whole: ArrayLike) -> Float:
     """part / whole, NaN where whole is 0."""
     below = np.asarray(whole, dtype=np.float64)
-    return np.divide(part, below, out=np.full(np.shape(below), np.nan), where=below != 0)
+    ratio: Float = np.divide(part, below, out=np.full(np.shape(below), np.nan), where=below != 0)
+    return ratio
 
 
 def _weighed(table: Float, weights: Float) -> Float:
@@ -191,7 +104,7 @@ def within_one_accuracy(counts: Counts) -> Float:
     Source: CBT-Audio, section 4.1.
     """
     table = answered(counts)
-    return share(_weighed(table, np.abs(ERRORS) <= 1), _items(table))
+    return share(_weighed(table, (np.abs(ERRORS) <= 1).astype(np.float64)), _items(table))
 
 
 def exact_accuracy(counts: Counts) -> Float:
