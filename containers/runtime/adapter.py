@@ -73,6 +73,7 @@ class Answer:
     audio_seconds_used: float
     choice_logprobs: dict[str, float] | None = None
     choice_mass: float | None = None
+    fallbacks: tuple[str, ...] = ()
 
 
 @dataclass
@@ -87,6 +88,10 @@ class Work:
 
 class OutOfMemoryError(RuntimeError):
     """The batch did not fit; the runtime halves it and calls again."""
+
+
+class PromptError(ValueError):
+    """A prompt the model cannot take; the message says what it holds and what the model takes."""
 
 
 class LoadError(RuntimeError):
