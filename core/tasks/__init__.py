@@ -1,0 +1,140 @@
+"""The tasks: what is asked of a model, and what its answers are worth.
+
+Each module of this package is one task and satisfies `Task`: it turns items into
+requests, responses into a predictions table, and that table into estimates.
+`task(name)` finds one; a new task is a new module here and its prompts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Protocol, cast
+
+import pandas as pd
+
+from core.metrics.estimate import Estimate
+from core.prompts import Template
+from core.protocol import Request, Response
+
+
+class TaskError(ValueError):
+    """A task that does not exist, a setting it does not have, or an item it cannot ask about."""
+
+
+@dataclass(frozen=True)
+class PlannedRequest:
+    """A request and whom it is about; the model sees the request alone.
+
+    Attributes:
+        condition: AO, AT or TO.
+        purpose: what the answer is for: "answer", and for tasks that ask an item
+            more than once "vote", "tactic", "quote".
+        vote: number of the vote, from 0.
+    """
+
+    request: Request
+    item_id: str
+    condition: str
+    purpose: str = "answer"
+    vote: int = 0
+
+
+class Task(Protocol):
+    """What every module of this package offers.
+
+    Attributes:
+        NAME: the module's name, as in `-P task=`.
+        CONDITIONS: the conditions it can be asked in, in table order.
+        MANIFEST: "turns" or "dialogues": which manifest its items come from.
+        LABELS: answer labels in order; predictions has a column `p_<label>` for each.
+        SETTINGS: the settings it takes with their defaults.
+    """
+
+    NAME: str
+    CONDITIONS: tuple[str, ...]
+    MANIFEST: str
+    LABELS: tuple[str, ...]
+    SETTINGS: Mapping[str, str]
+
+    def prompts(self, settings: Mapping[str, str]) -> tuple[Template, ...]:
+        """Every template the requests are made from, to be logged with the run."""
+        ...
+
+    def plan(
+        self,
+        items: pd.DataFrame,
+        condition: str,
+        *,
+        seed: int,
+        settings: Mapping[str, str],
+        audio: Mapping[str, str],
+        model_digest: str,
+    ) -> list[PlannedRequest]:
+        """The requests of one condition, in the order of the items.
+
+        Args:
+            items: validated manifest rows.
+            seed: the run's.
+            settings: replaces defaults of SETTINGS; values as typed by a user.
+            audio: item id -> name of its clip in the mounted audio folder.
+            model_digest: of the model as it will run; part of each request's id.
+
+        Raises:
+            TaskError: for an unknown condition or setting, or an item without a clip.
+            ModalityError: for a request that shows what its condition withholds.
+        """
+        ...
+
+    def predict(
+        self,
+        planned: Sequence[PlannedRequest],
+        responses: Mapping[str, Response],
+        items: pd.DataFrame,
+    ) -> pd.DataFrame:
+        """One row an item and condition (see `core.predictions`), also where nothing came back.
+
+        Args:
+            planned: of any number of conditions.
+            responses: by request id; others may be among them.
+            items: the rows that were planned.
+        """
+        ...
+
+    def score(self, predictions: pd.DataFrame, *, resamples: int, seed: int) -> list[Estimate]:
+        """Estimates of every condition in the table, failures counted beside the metrics."""
+        ...
+
+
+def task_names() -> tuple[str, ...]:
+    """All tasks, in alphabetical order."""
+    return tuple(sorted(module.name for module in iter_modules(__path__)))
+
+
+def task(name: str) -> Task:
+    """The task of this name.
+
+    Raises:
+        TaskError: naming the tasks there are.
+    """
+    if name not in task_names():
+        raise TaskError(f"task: expected one of {', '.join(task_names())}, found {name!r}.")
+    return cast("Task", import_module(f"core.tasks.{name}"))
+
+
+def checked_settings(
+    task_name: str, defaults: Mapping[str, str], settings: Mapping[str, str]
+) -> dict[str, str]:
+    """The defaults with a user's settings over them.
+
+    Raises:
+        TaskError: for a setting the task does not have.
+    """
+    if unknown := sorted(set(settings) - set(defaults)):
+        raise TaskError(
+            f"task {task_name}: unknown setting {', '.join(unknown)}; it takes "
+            f"{', '.join(sorted(defaults)) or 'none'}."
+        )
+    return {**defaults, **settings}
