@@ -35,6 +35,7 @@ class Job:
         audio: folder the requests' clips are in.
         precision: one of the card's.
         device_map: as in transformers.
+        gpus: "auto" for all, "count:2", or indices such as "0,1"; for runners that hand them out.
         offline: no connection beyond this machine.
         log: file for what the model's process says; None shows it on the terminal.
     """
@@ -49,6 +50,7 @@ class Job:
     device_map: str
     offline: bool = False
     log: Path | None = None
+    gpus: str = "auto"
 
 
 class Runner(Protocol):
