@@ -1,0 +1,130 @@
+"""Chance-corrected agreement as functions of counts, for one table or a thousand resamples.
+
+Items with the same votes are interchangeable, so an item resample is a vector of
+weights over the different vote histograms: every function takes those weights
+with leading dimensions and gives one value for each. NaN where undefined.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Float = NDArray[np.float64]
+Level = Literal["nominal", "ordinal", "interval"]
+Weighting = Literal["plain", "linear", "quadratic"]
+
+
+def percent_agreement(votes: Float, weights: Float) -> Float:
+    """Share of equal pairs among all pairs of ratings of one item.
+
+    Args:
+        votes: (P, L) ratings of each level, for each different histogram.
+        weights: (..., P) how often each occurs.
+
+    Returns:
+        (...) in [0, 1]; NaN where no item has two ratings. An item with many raters
+        has many pairs and counts for more.
+    """
+    ratings = votes.sum(-1)
+    return _ratio(weights @ (votes * (votes - 1)).sum(-1), weights @ (ratings * (ratings - 1)))
+
+
+def fleiss_kappa(votes: Float, weights: Float) -> Float:
+    """Fleiss' kappa, in the form that also takes unequal numbers of raters.
+
+    Observed agreement is the mean over items with two or more ratings; chance
+    agreement comes from the mean share of each level over all items given. With
+    equal numbers of raters this is Fleiss (1971); with unequal ones it is the
+    generalisation of Gwet (Handbook of Inter-Rater Reliability, 2014, chapter 2) and must be
+    named so.
+
+    Args:
+        votes: (P, L) ratings of each level, for each different histogram.
+        weights: (..., P) how often each occurs.
+
+    Returns:
+        (...) at most 1; NaN where no item has two ratings or all ratings are the same.
+    """
+    ratings = votes.sum(-1)
+    rated = weights * (ratings > 0)
+    paired = weights * (ratings > 1)
+    equal = (votes * (votes - 1)).sum(-1) / np.maximum(ratings * (ratings - 1), 1)
+    observed = _ratio(paired @ equal, paired.sum(-1))
+    shares = votes / np.maximum(ratings, 1)[:, None]
+    level_share = _ratio(rated @ shares, rated.sum(-1)[..., None])
+    chance = (level_share**2).sum(-1)
+    return _ratio(observed - chance, 1 - chance)
+
+
+def krippendorff_alpha(votes: Float, weights: Float, numbers: Float, level: Level) -> Float:
+    """Krippendorff's alpha with missing ratings.
+
+    Args:
+        votes: (P, L) ratings of each level, for each different histogram; items with
+            fewer than two ratings do not count.
+        weights: (..., P) how often each occurs.
+        numbers: (L,) the levels' values, ascending; used by the interval level only.
+        level: the distance of two ratings: unequal (nominal), by the ratings between them
+            (ordinal), by their squared difference (interval).
+
+    Returns:
+        (...) at most 1; NaN where no item has two ratings or all ratings are the same.
+
+    Source: Krippendorff, Content Analysis (2004), section 11.3.
+    """
+    ratings = votes.sum(-1)
+    size = votes.shape[1]
+    ordered_pairs = votes[:, :, None] * votes[:, None, :] - votes[:, :, None] * np.eye(size)
+    share = ordered_pairs / np.maximum(ratings - 1, 1)[:, None, None]
+    coincidences = (weights @ share.reshape(len(votes), -1)).reshape(
+        *weights.shape[:-1], size, size
+    )
+    margin = coincidences.sum(-1)
+    distance = _distances(margin, numbers, level)
+    total = margin.sum(-1)
+    observed = (coincidences * distance).sum((-2, -1))
+    expected = (margin[..., :, None] * margin[..., None, :] * distance).sum((-2, -1))
+    return 1 - _ratio((total - 1) * observed, expected)
+
+
+def _distances(margin: Float, numbers: Float, level: Level) -> Float:
+    size = len(numbers)
+    if level == "nominal":
+        return 1 - np.eye(size)
+    if level == "interval":
+        return np.asarray(np.subtract.outer(numbers, numbers) ** 2, dtype=float)
+    middle = np.cumsum(margin, -1) - margin / 2
+    # Middle ranks differ by the ratings between two levels and half of either end: the
+    # ordinal distance, without a sum for each pair of levels.
+    return np.asarray((middle[..., :, None] - middle[..., None, :]) ** 2, dtype=float)
+
+
+def cohen_kappa(tables: Float, numbers: Float, weighting: Weighting) -> Float:
+    """Cohen's kappa of two raters.
+
+    Args:
+        tables: (..., L, L) counts, row the first rater's level, column the second's.
+        numbers: (L,) the levels' values; linear and quadratic weights are their distances,
+            which for levels one apart are the usual weights.
+        weighting: plain (Cohen 1960), linear or quadratic (Cohen 1968).
+
+    Returns:
+        (...) at most 1; NaN where the table is empty or chance alone agrees fully, as when
+        both raters always give the same one level.
+    """
+    gaps = np.abs(np.subtract.outer(numbers, numbers))
+    penalty = {"plain": (gaps > 0).astype(float), "linear": gaps, "quadratic": gaps**2}[weighting]
+    rows, columns = tables.sum(-1), tables.sum(-2)
+    total = tables.sum((-2, -1))
+    expected = (rows[..., :, None] * columns[..., None, :] * penalty).sum((-2, -1))
+    return 1 - _ratio(total * (tables * penalty).sum((-2, -1)), expected)
+
+
+def _ratio(part: Float, whole: Float) -> Float:
+    part, whole = np.broadcast_arrays(np.asarray(part, dtype=float), np.asarray(whole, dtype=float))
+    out: Float = np.full(part.shape, np.nan)
+    np.divide(part, whole, out=out, where=whole != 0)
+    return out
