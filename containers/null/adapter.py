@@ -15,6 +15,7 @@ from pathlib import Path
 from zlib import crc32
 
 import numpy as np
+from numpy.typing import NDArray
 
 from containers.runtime.adapter import Answer, Clip, Logits, Prompt, Work
 from containers.runtime.card import Card
@@ -49,26 +50,30 @@ class NullAdapter:
         logprobs = _logprobs(prompt)
         likeliest = int(np.argmax(logprobs))
         labels = prompt.choices
+        seconds = float(sum(clip.seconds for clip in prompt.clips))
         self.work.prompt_positions += len(prompt.parts)
-        self.work.encoder_seconds += sum(clip.seconds for clip in prompt.clips)
+        self.work.encoder_seconds += seconds
         self.work.generated_tokens += 1
         return Answer(
             text=next(iter(list(labels.values())[likeliest])) if labels else WORDS[likeliest],
             finish_reason="choice" if labels else "stop",
             prompt_tokens=len(prompt.parts),
-            audio_seconds_used=sum(clip.seconds for clip in prompt.clips),
+            audio_seconds_used=seconds,
             choice_logprobs=dict(zip(labels, logprobs.tolist(), strict=True)) if labels else None,
             choice_mass=1.0 if labels else None,
         )
 
 
-def _logprobs(prompt: Prompt) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _logprobs(prompt: Prompt) -> NDArray[np.float64]:
     said = [prompt.system or "", str(prompt.seed)]
     for part in prompt.parts:
-        is_clip = isinstance(part, Clip)
-        said.append(str(crc32(part.samples[::STRIDE].tobytes())) if is_clip else part.text)
+        if isinstance(part, Clip):
+            said.append(str(crc32(part.samples[::STRIDE].tobytes())))
+        else:
+            said.append(part.text)
     seed = int.from_bytes(sha256("\x1f".join(said).encode()).digest()[:8], "big")
     labels = len(prompt.choices) if prompt.choices else len(WORDS)
     # A flat Dirichlet is a normalised row of exponentials.
     weights = np.random.default_rng(seed).exponential(size=labels)
-    return np.log(weights / weights.sum())
+    logprobs: NDArray[np.float64] = np.log(weights / weights.sum())
+    return logprobs

@@ -31,10 +31,9 @@ class Sized:
 
 def sized(request: Request, seconds: Mapping[str, float]) -> Sized:
     """Measure a request; `seconds` holds the length of each of its clips by name."""
-    audio_s = sum(seconds[name] for name in clip_names(request))
-    characters = len(request.system or "") + sum(
-        len(part.get("text", "")) for part in request.parts
-    )
+    audio_s = float(sum(seconds[name] for name in clip_names(request)))
+    texts = [request.system or "", *(part.get("text", "") for part in request.parts)]
+    characters = sum(map(len, texts))
     tokens = characters / CHARACTERS_PER_TOKEN + audio_s * AUDIO_TOKENS_PER_S
     return Sized(request, audio_s, tokens + request.max_new_tokens)
 
@@ -55,12 +54,9 @@ def plan_batches(
         return [[entry] for entry in ordered]
     batches: list[list[Sized]] = []
     for entry in ordered:
-        if (
-            batches
-            and _shares_prefix(batches[-1][0], entry)
-            and _fits([*batches[-1], entry], budget)
-        ):
-            batches[-1].append(entry)
+        last = batches[-1] if batches else []
+        if last and _shares_prefix(last[0], entry) and _fits([*last, entry], budget):
+            last.append(entry)
         else:
             batches.append([entry])
     return batches

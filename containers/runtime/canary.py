@@ -156,7 +156,8 @@ def _voice(pitch_hz: float, syllables_per_s: float, seed: int) -> Samples:
     tone = np.sum([np.sin(k * phase) / k for k in range(1, 12)], axis=0)
     breath = 0.1 * np.random.default_rng(seed).standard_normal(len(time))
     envelope = np.maximum(0, np.sin(np.pi * syllables_per_s * time)) ** 2
-    return (0.1 * envelope * (tone + breath)).astype(np.float32)
+    samples: Samples = (0.1 * envelope * (tone + breath)).astype(np.float32)
+    return samples
 
 
 def _written(folder: Path, name: str, samples: Samples) -> Clip:

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from containers.runtime.adapter import Adapter, Answer, Clip, OutOfMemoryError, Prompt
+from containers.runtime.adapter import Adapter, Answer, Clip, OutOfMemoryError, Prompt, PromptError
 from containers.runtime.answers import AnswerFile
 from containers.runtime.batches import Sized, padded_tokens, plan_batches, sized
 from containers.runtime.card import Card
 from containers.runtime.clips import ClipError, read_clips, seconds_of
 from containers.runtime.progress import Progress
-from containers.runtime.prompts import UnsuitableError, check_suits, clip_names, prompt_of
+from containers.runtime.prompts import check_suits, clip_names, prompt_of
 from containers.runtime.replies import Stamp, failure, reply
 from containers.runtime.watch import HangWatch, Signals
 from core.protocol import Request, Response
@@ -65,7 +65,7 @@ def measured(
             good.append(sized(request, lengths))
         except ClipError as error:
             bad.append(failure(request.id, "audio_error", str(error), stamp))
-        except UnsuitableError as error:
+        except PromptError as error:
             bad.append(failure(request.id, "model_error", str(error), stamp))
     return good, bad
 
@@ -151,11 +151,9 @@ def _after_failure(run: Run, batch: list[Sized], error: Exception) -> list[list[
         run.halvings += 1
         return _halves(batch)
     entry = batch[0]
-    reason = (
-        f"out of memory on a batch of one ({entry.audio_s:.1f} s of audio): {error}"
-        if no_memory
-        else f"{type(error).__name__}: {error}"
-    )
+    reason = str(error) if isinstance(error, PromptError) else f"{type(error).__name__}: {error}"
+    if no_memory:
+        reason = f"out of memory on a batch of one ({entry.audio_s:.1f} s of audio): {error}"
     run.write([failure(entry.request.id, "model_error", reason, run.stamp)], entry.audio_s)
     return []
 

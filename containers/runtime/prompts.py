@@ -9,16 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from containers.runtime.adapter import Clip, Prompt, Words
+from containers.runtime.adapter import Clip, Prompt, PromptError, Words
 from containers.runtime.card import Capabilities
 from core.protocol import Request
 
 SYSTEM_IN_USER_TURN = "system_in_user_turn"
 CLIP_CUT = "clip_cut"
-
-
-class UnsuitableError(ValueError):
-    """A request that this model cannot be asked."""
 
 
 def clip_names(request: Request) -> list[str]:
@@ -28,13 +24,13 @@ def clip_names(request: Request) -> list[str]:
 
 def check_suits(request: Request, can: Capabilities) -> None:
     """Raises:
-    UnsuitableError: saying what the card allows and what the request holds.
+    PromptError: saying what the card allows and what the request holds.
     """
     count = len(clip_names(request))
     if count and not can.audio:
-        raise UnsuitableError(f"the model takes no audio; the request holds {count} clips.")
+        raise PromptError(f"the model takes no audio; the request holds {count} clips.")
     if count > can.clips_per_prompt:
-        raise UnsuitableError(
+        raise PromptError(
             f"the model takes {can.clips_per_prompt} clips per prompt; the request holds {count}."
         )
 

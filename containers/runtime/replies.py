@@ -47,7 +47,7 @@ def reply(
     """
     if reason := _not_numbers(prompt, answer):
         return failure(prompt.id, "model_error", reason, stamp)
-    given_s = sum(clip.seconds for clip in prompt.clips)
+    given_s = float(sum(clip.seconds for clip in prompt.clips))
     cut = _cut(prompt, answer, given_s)
     logprobs = answer.choice_logprobs
     return Response(
@@ -65,7 +65,7 @@ def reply(
         card=stamp.card,
         image=stamp.image,
         precision=stamp.precision,
-        fallbacks=fallbacks,
+        fallbacks=tuple(dict.fromkeys((*fallbacks, *answer.fallbacks))),
     )
 
 
