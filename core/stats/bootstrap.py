@@ -195,6 +195,47 @@ def cluster_bootstrap(
     }
 
 
+def weight_bootstrap(
+    items: int,
+    statistics: Mapping[str, Callable[[Counts], Float]],
+    *,
+    sessions: NDArray[Any] | None = None,
+    resamples: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+) -> dict[str, Interval]:
+    """Percentile intervals of statistics that need the items themselves, such as AUROC.
+
+    Args:
+        items: how many there are; memory is 250 times that.
+        statistics: name to function of (..., items) weights, how often each item was drawn.
+        sessions: (items,) the session of each item, to draw whole sessions; None for items.
+
+    Returns:
+        An `Interval` a statistic, of one value each.
+    """
+    _check("percentile", resamples, level)
+    each_once = np.ones((1, items), dtype=np.int64)
+    names, place = np.unique(
+        np.arange(items) if sessions is None else np.asarray(sessions, dtype=str),
+        return_inverse=True,
+    )
+    redrawn = {name: np.empty(resamples) for name in statistics}
+    for start in range(0, resamples, BLOCK):
+        stop = min(start + BLOCK, resamples)
+        if sessions is None:
+            weights = resampled(each_once, seed=seed, start=start, stop=stop)[0]
+        else:
+            weights = session_weights(len(names), seed=seed, start=start, stop=stop)[:, place]
+        for name, statistic in statistics.items():
+            redrawn[name][start:stop] = statistic(weights)
+    drawn_by = "percentile over items" if sessions is None else "percentile over sessions"
+    return {
+        name: _interval(np.asarray(statistic(each_once[0])), redrawn[name], level, drawn_by, None)
+        for name, statistic in statistics.items()
+    }
+
+
 def difference(metric: Metric) -> Metric:
     """The metric of the first prediction minus that of the second, over joint tables.
 
