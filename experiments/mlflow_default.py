@@ -1,0 +1,152 @@
+"""What `mlflow run` on this project does where its user did not say.
+
+An MLflow plug-in (entry point `mlflow.default_experiment_provider`), loaded with
+MLflow. For this project's folder, and no other, it
+
+- runs the program in the environment `mlflow` itself runs in, which has the
+  project installed, instead of building one with pyenv. `--env-manager` wins;
+- opens the run in the experiment of its task and dataset. `--experiment-name` wins;
+- refuses a wrong value in one sentence, exit code 2, before a run is opened.
+
+MLflow offers no setting for the first two. So its local backend is wrapped once it
+is imported; should a new MLflow differ there, nothing is wrapped and MLflow behaves as ever.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import inspect
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+PROJECT = "undertone"
+BACKEND = "mlflow.projects.backend.local"
+# What LocalBackend.run must take for us to know what we are changing.
+EXPECTED = {"project_uri", "entry_point", "params", "backend_config", "experiment_id"}
+ENV_MANAGER = "ENV_MANAGER"
+
+_chosen_by_nobody = False
+
+
+class UndertoneDefaults:
+    """MLflow asks each provider for an experiment when its user named none."""
+
+    def __init__(self) -> None:
+        _wrap_backend_when_imported()
+
+    def in_context(self) -> bool:
+        """Always no: here it is not known yet what is to be run. That we were asked is the news."""
+        global _chosen_by_nobody
+        _chosen_by_nobody = True
+        return False
+
+    def get_experiment_id(self) -> None:
+        """Not reached."""
+
+
+def with_our_defaults(run: Callable[..., Any]) -> Callable[..., Any]:
+    """`LocalBackend.run` that fills in our defaults for our project and passes on all else."""
+
+    @wraps(run)
+    def run_with_defaults(*args: Any, **kwargs: Any) -> Any:
+        call = inspect.signature(run).bind(*args, **kwargs)
+        try:
+            ours = is_this_project(str(call.arguments["project_uri"]))
+        except Exception:
+            ours = False
+        if ours:
+            _fill_in(call.arguments)
+        return run(*call.args, **call.kwargs)
+
+    return run_with_defaults
+
+
+def is_this_project(uri: str) -> bool:
+    """Whether a project URI is a local folder with this project in it."""
+    folder = Path(uri.removeprefix("file://"))
+    try:
+        lines = (folder / "MLproject").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return False
+    return f"name: {PROJECT}" in lines
+
+
+def _fill_in(call: dict[str, Any]) -> None:
+    folder = Path(str(call["project_uri"]).removeprefix("file://")).resolve()
+    _put_our_python_first(call["backend_config"])
+    if call["entry_point"] != "evaluate" or "_mlflow_local_backend_run_id" in call["backend_config"]:
+        return
+    name = _experiment_of(call["params"] or {}, folder)
+    if _chosen_by_nobody:
+        from experiments.tracking import default_experiment
+
+        call["experiment_id"] = default_experiment(name)
+
+
+def _put_our_python_first(config: dict[str, Any]) -> None:
+    if config.get(ENV_MANAGER) not in (None, "local"):
+        return
+    config[ENV_MANAGER] = "local"
+    # `.venv/bin/mlflow` works without activation only if its own python is the one found.
+    here = str(Path(sys.executable).parent)
+    folders = os.environ.get("PATH", "").split(os.pathsep)
+    if folders[0] != here:
+        os.environ["PATH"] = os.pathsep.join([here, *folders])
+
+
+def _experiment_of(params: Mapping[str, str], folder: Path) -> str:
+    from experiments.settings import SettingsError, experiment_name, settings_from
+
+    try:
+        return experiment_name(settings_from(params, base=folder))
+    except SettingsError as error:
+        import click
+
+        class WrongValueError(click.ClickException):
+            exit_code = 2
+
+        raise WrongValueError(str(error)) from error
+
+
+def _wrap_backend_when_imported() -> None:
+    if BACKEND in sys.modules:
+        _wrap(sys.modules[BACKEND])
+    elif not any(isinstance(finder, _WrappingFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _WrappingFinder())
+
+
+def _wrap(module: ModuleType) -> None:
+    try:
+        run = module.LocalBackend.run
+        if EXPECTED <= set(inspect.signature(run).parameters):
+            module.LocalBackend.run = with_our_defaults(run)
+    except (AttributeError, TypeError, ValueError):
+        return
+
+
+class _WrappingFinder(importlib.abc.MetaPathFinder):
+    """Leaves finding to the others; wraps the one module when it has been executed."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if name != BACKEND:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is None or spec.loader is None:
+            return spec
+        execute = spec.loader.exec_module
+
+        def execute_and_wrap(module: ModuleType) -> None:
+            execute(module)
+            _wrap(module)
+
+        spec.loader.exec_module = execute_and_wrap  # type: ignore[method-assign]
+        return spec

@@ -1,0 +1,180 @@
+"""What one evaluation writes to MLflow: names, tags, figures, tables and files.
+
+Metrics are `metric/condition`, so that the UI's charts, which group by what
+stands before the last slash, put the conditions side by side. Interval ends
+share one group whose name sorts last.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import shutil
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+import pandas as pd
+
+from core.metrics.estimate import Estimate
+from experiments.evaluation import Evaluation
+from experiments.figures import save_confusion, save_forest
+from experiments.run_folder import write_json
+from experiments.table import (
+    Coverage,
+    comparisons_grid,
+    coverage,
+    markdown,
+    metrics_grid,
+    undefined_reasons,
+)
+from experiments.tracking import MOST_METRICS, Record
+
+PACKAGES = ("mlflow", "numpy", "pandas", "scipy", "soxr", "soundfile")
+INTERVALS = "zz_interval"
+
+
+def record_of(evaluation: Evaluation, staging: Path) -> Record:
+    """Everything to write for a run.
+
+    Args:
+        staging: empty folder the artifacts are gathered in; it must outlive the writing.
+    """
+    plan = evaluation.plan
+    answered = coverage(evaluation.predictions)
+    name = f"{plan.card.name} · {plan.task.NAME} · {len(evaluation.items)} items"
+    _stage(evaluation, staging, name)
+    return Record(
+        name=name,
+        parameters=_parameters(evaluation),
+        tags=_tags(evaluation),
+        metrics=metrics(evaluation.estimates, answered),
+        note=note(evaluation, answered),
+        files=staging,
+        tables=item_tables(evaluation.predictions),
+        dataset={
+            "name": plan.dataset.name,
+            # MLflow takes 36 characters; the whole hash is a parameter.
+            "digest": plan.dataset.hash[:32],
+            "source": json.dumps({"uri": str(plan.dataset.folder)}),
+            "profile": json.dumps(
+                {"items": len(plan.dataset.items), "synthetic": plan.dataset.synthetic}
+            ),
+        },
+    )
+
+
+def metrics(estimates: Sequence[Estimate], answered: Sequence[Coverage]) -> dict[str, float]:
+    """MLflow names and values: figures, what they rest on, then interval ends while there is room."""
+    named = {f"{e.metric}/{e.condition}": e.value for e in estimates}
+    for row in answered:
+        named[f"coverage/{row.condition}"] = row.share
+        named[f"n/{row.condition}"] = row.n
+        for status, count in row.counts.items():
+            named[f"{status}/{row.condition}"] = count
+    ends = {
+        f"{INTERVALS}/{e.metric}.{e.condition}.{side}": end
+        for e in estimates
+        for side, end in (("low", e.low), ("high", e.high))
+        if end == end
+    }
+    return named | ends if len(named) + len(ends) <= MOST_METRICS else named
+
+
+def item_tables(predictions: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """One table a condition; the UI groups by the first column and compares the second."""
+    return {
+        f"items/{condition}.json": _plain(rows)
+        for condition, rows in predictions.groupby("condition", sort=False)
+    }
+
+
+def note(evaluation: Evaluation, answered: Sequence[Coverage]) -> str:
+    """The run's description: the table first, then what a reader must know to read it."""
+    plan = evaluation.plan
+    parts = [markdown(metrics_grid(evaluation.estimates, answered))]
+    pairs = comparisons_grid(evaluation.estimates, answered)
+    if pairs.rows:
+        parts.append(markdown(pairs))
+    parts.append(
+        "95 % percentile bootstrap intervals in brackets. Every metric is over the answered items; "
+        "*answered* says how many of how many that is."
+    )
+    if plan.dataset.synthetic:
+        parts.append("**Synthetic data**: written and voiced for testing, nobody's therapy.")
+    if plan.card.verified != "weights":
+        parts.append(f"Model verified: {plan.card.verified}; not yet run with its real weights.")
+    parts += undefined_reasons(evaluation.estimates)
+    return "\n\n".join(parts)
+
+
+def _parameters(evaluation: Evaluation) -> dict[str, str]:
+    plan, settings = evaluation.plan, evaluation.plan.settings
+    said = {
+        "model": plan.card.name,
+        "revision": _revision(evaluation),
+        "precision": plan.precision,
+        "device_map": settings.device_map,
+        "runner": plan.runner_name,
+        "image": plan.image,
+        "card": plan.card.digest,
+        "task": plan.task.NAME,
+        "conditions": ",".join(settings.conditions),
+        "dataset": plan.dataset.name,
+        "dataset_hash": plan.dataset.hash,
+        "data": str(settings.data),
+        "items": str(len(evaluation.items)),
+        "limit": str(settings.limit or "all"),
+        "prompts": ",".join(f"{t.id}:{t.sha256[:12]}" for t in evaluation.templates),
+        "seed": str(settings.seed),
+        "resamples": str(settings.resamples),
+        "offline": str(settings.offline).lower(),
+        "output": str(plan.folder.path),
+        "versions": ",".join(
+            [f"python={platform.python_version()}", *(f"{p}={version(p)}" for p in PACKAGES)]
+        ),
+    }
+    return {f"undertone.{name}": value for name, value in said.items()}
+
+
+def _tags(evaluation: Evaluation) -> dict[str, str]:
+    plan = evaluation.plan
+    return {
+        "model": plan.card.name,
+        "family": plan.card.family,
+        "revision": _revision(evaluation),
+        "image": plan.image,
+        "dataset": plan.dataset.name,
+        "task": plan.task.NAME,
+        "runner": plan.runner_name,
+        "verified": plan.card.verified,
+        "synthetic": str(plan.dataset.synthetic).lower(),
+        "reused_answers": str(evaluation.reused),
+    }
+
+
+def _revision(evaluation: Evaluation) -> str:
+    return ",".join(repo.revision for repo in evaluation.plan.card.repos) or "none"
+
+
+def _stage(evaluation: Evaluation, staging: Path, title: str) -> None:
+    folder = evaluation.plan.folder
+    for path in (folder.predictions, folder.metrics, folder.requests, folder.responses):
+        if path.exists():
+            shutil.copy2(path, staging / path.name)
+    for template in evaluation.templates:
+        path = staging / "prompts" / f"{template.id}.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(template.text, encoding="utf-8")
+    if evaluation.summary:
+        write_json(staging / "work.json", evaluation.summary)
+    figures = staging / "figures"
+    figures.mkdir()
+    # Numbered, because the artifact list sorts by name and the first is looked at first.
+    save_forest(evaluation.estimates, title, figures / "1_forest.png")
+    save_confusion(evaluation.predictions, title, figures / "2_confusion.png")
+
+
+def _plain(rows: pd.DataFrame) -> pd.DataFrame:
+    # The UI's table shows JSON: extension types and NaN would come out as odd words.
+    return rows.astype(object).where(rows.notna(), None)

@@ -1,0 +1,149 @@
+"""The table a reader wants first: condition by metric with intervals, and what was not answered.
+
+One grid of words, shown in the terminal, in the MLflow run's description and
+in a smoke run. The denominators stand beside the metrics: never one without the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TextIO
+
+import pandas as pd
+
+from core.metrics.estimate import Estimate
+
+# Shown beside every metric, each as a count of items.
+FAILURES = ("refused", "unparsed", "truncated", "audio_error", "model_error", "timeout")
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Words in rows and columns."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How many items of a condition were answered, and what became of the others."""
+
+    condition: str
+    n_total: int
+    n: int
+    counts: dict[str, int]
+
+    @property
+    def share(self) -> float:
+        return self.n / self.n_total if self.n_total else math.nan
+
+
+def coverage(predictions: pd.DataFrame) -> list[Coverage]:
+    """One `Coverage` a condition, in the order of the table.
+
+    An item counts as answered where it has a prediction, truncated text or not.
+    """
+    found = []
+    for condition, rows in predictions.groupby("condition", sort=False):
+        counts = rows["status"].value_counts()
+        found.append(
+            Coverage(
+                condition=str(condition),
+                n_total=len(rows),
+                n=int(rows["prediction"].notna().sum()),
+                counts={status: int(counts.get(status, 0)) for status in FAILURES},
+            )
+        )
+    return found
+
+
+def metrics_grid(estimates: Sequence[Estimate], answered: Sequence[Coverage]) -> Grid:
+    """Conditions down, metrics across, then how much of the set they rest on."""
+    conditions = [row.condition for row in answered]
+    metrics = list(dict.fromkeys(e.metric for e in estimates if e.condition in conditions))
+    by_cell = {(e.metric, e.condition): e for e in estimates}
+    rows = []
+    for row in answered:
+        cells = [with_interval(by_cell.get((metric, row.condition))) for metric in metrics]
+        rows.append((row.condition, *cells, *coverage_cells(row)))
+    return Grid(("condition", *metrics, *COVERAGE_HEADER), tuple(rows))
+
+
+def comparisons_grid(estimates: Sequence[Estimate], answered: Sequence[Coverage]) -> Grid:
+    """Pairs of conditions down, what was computed of them across; no rows where there are none."""
+    conditions = {row.condition for row in answered}
+    pairs = [e for e in estimates if e.condition not in conditions]
+    metrics = list(dict.fromkeys(e.metric for e in pairs))
+    by_cell = {(e.metric, e.condition): e for e in pairs}
+    rows = []
+    for pair in dict.fromkeys(e.condition for e in pairs):
+        cells = [with_interval(by_cell.get((metric, pair))) for metric in metrics]
+        of_pair = [e for e in pairs if e.condition == pair]
+        rows.append((pair, *cells, f"{max(e.n for e in of_pair)}/{of_pair[0].n_total}"))
+    return Grid(("pair", *metrics, "answered in both"), tuple(rows))
+
+
+COVERAGE_HEADER = ("answered", "coverage", "refused", "unparsed", "truncated", "failed")
+
+
+def coverage_cells(row: Coverage) -> tuple[str, ...]:
+    """The words under `COVERAGE_HEADER`."""
+    failed = sum(row.counts[status] for status in ("audio_error", "model_error", "timeout"))
+    return (
+        f"{row.n}/{row.n_total}",
+        "undefined" if math.isnan(row.share) else f"{row.share:.0%}",
+        str(row.counts["refused"]),
+        str(row.counts["unparsed"]),
+        str(row.counts["truncated"]),
+        str(failed),
+    )
+
+
+def with_interval(estimate: Estimate | None) -> str:
+    """`0.83 [0.71, 0.95]`; a dash where nothing was computed, a reason-worthy NaN as undefined."""
+    if estimate is None:
+        return "-"
+    if math.isnan(estimate.value):
+        return "undefined"
+    if math.isnan(estimate.low) or math.isnan(estimate.high):
+        return _figure(estimate.value)
+    return f"{_figure(estimate.value)} [{_figure(estimate.low)}, {_figure(estimate.high)}]"
+
+
+def undefined_reasons(estimates: Sequence[Estimate]) -> list[str]:
+    """One line for each figure that is undefined: which, and why."""
+    return [
+        f"{e.metric}/{e.condition} is undefined: {e.reason or 'no reason given'}"
+        for e in estimates
+        if math.isnan(e.value)
+    ]
+
+
+def print_grid(grid: Grid, title: str, stream: TextIO) -> None:
+    """Show a grid in a terminal, wrapped to its width; as plain text in a file."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    for number, name in enumerate(grid.header):
+        table.add_column(name, justify="left" if number == 0 else "right")
+    for row in grid.rows:
+        table.add_row(*row)
+    # A log has no width of its own; wide enough that no cell of ours is folded.
+    width = None if stream.isatty() else 200
+    Console(file=stream, width=width, highlight=False, markup=False).print(table)
+
+
+def markdown(grid: Grid) -> str:
+    """The same grid for the run's description."""
+    lines = ["| " + " | ".join(grid.header) + " |", "|" + " --- |" * len(grid.header)]
+    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in grid.rows]
+    return "\n".join(lines)
+
+
+def _figure(value: float) -> str:
+    # A p-value of 0.0003 must not read as zero.
+    return f"{value:.2f}" if abs(value) >= 0.01 or value == 0 else f"{value:.1g}"

@@ -1,0 +1,279 @@
+"""The MLflow side of a run: the store, the run's life, and one quick write of all it found.
+
+Metrics go in one batch and artifacts in one folder, because each call to a
+store costs more than all our figures together. `experiments.record` decides
+what is written; here is only how.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.request import urlopen
+
+from experiments.settings import ROOT
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+OWNER_TAG = "undertone.process"
+# MLflow's limits; beyond them it cuts in silence or refuses.
+LONGEST_PARAMETER = 6_000
+LONGEST_TAG = 8_000
+MOST_METRICS = 99
+
+# The names MLflow makes up for a run nobody named: "skittish-snail-12".
+_MADE_UP_NAME = re.compile(r"^[a-z]+-[a-z]+-\d+$")
+_SQLITE = "sqlite:///"
+
+
+class TrackingError(RuntimeError):
+    """The store cannot be used; the message says which and what to do."""
+
+
+@dataclass
+class Record:
+    """All that one run writes to MLflow.
+
+    Attributes:
+        name: of the run, as the list shows it.
+        parameters: what was asked for; under names of our own, since `mlflow run` has
+            already written its quoted words under the plain ones.
+        tags: what a reader filters by.
+        metrics: name -> value; NaN allowed.
+        note: markdown shown first on the run's page.
+        files: folder whose content becomes the artifacts.
+        tables: artifact name -> DataFrame, opened by the UI as tables.
+        dataset: name, digest, source and profile, or None.
+    """
+
+    name: str
+    parameters: dict[str, str] = field(default_factory=dict)
+    tags: dict[str, str] = field(default_factory=dict)
+    metrics: dict[str, float] = field(default_factory=dict)
+    note: str = ""
+    files: Path | None = None
+    tables: dict[str, Any] = field(default_factory=dict)
+    dataset: dict[str, str] | None = None
+
+
+@dataclass
+class TrackedRun:
+    """An open MLflow run."""
+
+    client: MlflowClient
+    uri: str
+    experiment_id: str
+    run_id: str
+    cost_s: float = 0.0
+
+
+def store_uri() -> str:
+    """Where runs are kept: MLFLOW_TRACKING_URI, else `mlflow.db` in the current folder."""
+    return os.environ.get("MLFLOW_TRACKING_URI") or f"{_SQLITE}{Path('mlflow.db').resolve()}"
+
+
+@contextmanager
+def tracked_run(experiment: str) -> Iterator[TrackedRun]:
+    """An MLflow run that is closed whatever happens inside.
+
+    The run `mlflow run` opened for us is adopted, with its experiment; else a new
+    one is opened in the experiment of that name. An error ends it as FAILED, a
+    signal as KILLED.
+
+    Raises:
+        TrackingError: the store cannot be reached or opened.
+    """
+    started = time.perf_counter()
+    client, uri = _client()
+    run = _adopted(client, uri) or _opened(client, uri, experiment)
+    run.cost_s += time.perf_counter() - started
+    try:
+        yield run
+    except BaseException as error:
+        stopped = not isinstance(error, Exception)
+        client.set_terminated(run.run_id, "KILLED" if stopped else "FAILED")
+        raise
+    client.set_terminated(run.run_id, "FINISHED")
+
+
+def write(run: TrackedRun, record: Record) -> None:
+    """Write everything a run found. Raises ValueError for more metrics than the UI can bear."""
+    from mlflow.entities import Metric, Param, RunTag
+
+    if len(record.metrics) > MOST_METRICS:
+        raise ValueError(f"{len(record.metrics)} metrics; the UI takes {MOST_METRICS} columns.")
+    started = time.perf_counter()
+    now = int(time.time() * 1000)
+    tags = {**record.tags, "mlflow.note.content": record.note}
+    if _MADE_UP_NAME.match(run.client.get_run(run.run_id).info.run_name or ""):
+        tags["mlflow.runName"] = record.name
+    run.client.log_batch(
+        run.run_id,
+        metrics=[Metric(name, value, now, 0) for name, value in record.metrics.items()],
+        params=[Param(k, v[:LONGEST_PARAMETER]) for k, v in record.parameters.items()],
+        tags=[RunTag(k, v[:LONGEST_TAG]) for k, v in tags.items() if v],
+    )
+    if record.dataset:
+        _write_dataset(run, record.dataset)
+    for name, table in record.tables.items():
+        run.client.log_table(run.run_id, table, name)
+    if record.files:
+        run.client.log_artifacts(run.run_id, str(record.files))
+    run.cost_s += time.perf_counter() - started
+
+
+def git_commit() -> str:
+    """Commit of this code, with `+changes` where files differ from it; "" outside a clone."""
+    try:
+        told = [
+            subprocess.run(
+                ["git", "-C", str(ROOT), *words],
+                capture_output=True,
+                text=True,
+                timeout=10,
+                check=True,
+            ).stdout.strip()
+            for words in (["rev-parse", "HEAD"], ["status", "--porcelain", "-uno"])
+        ]
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return told[0] + ("+changes" if told[1] else "")
+
+
+@contextmanager
+def one_at_a_time(uri: str) -> Iterator[None]:
+    """Hold other processes off a sqlite store: two that create its tables at once break it."""
+    if not uri.startswith(_SQLITE):
+        yield
+        return
+    database = Path(uri[len(_SQLITE) :])
+    database.parent.mkdir(parents=True, exist_ok=True)
+    with database.with_name(database.name + ".lock").open("w") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+
+
+def _client() -> tuple[MlflowClient, str]:
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    uri = store_uri()
+    _check_server(uri)
+    import mlflow
+    from mlflow.exceptions import MlflowException
+
+    mlflow.set_tracking_uri(uri)
+    client = mlflow.MlflowClient(uri)
+    try:
+        with one_at_a_time(uri):
+            client.search_experiments(max_results=1)
+    except (MlflowException, OSError) as error:
+        first_line = (str(error).splitlines() or [type(error).__name__])[0]
+        raise TrackingError(
+            f"The MLflow store {uri} cannot be opened ({first_line}). Point MLFLOW_TRACKING_URI at "
+            "another, or run `mlflow db upgrade` on this one."
+        ) from error
+    return client, uri
+
+
+def _check_server(uri: str) -> None:
+    if not uri.startswith(("http://", "https://")):
+        return
+    try:
+        # MLflow itself would try for minutes before it says so.
+        with urlopen(uri.rstrip("/") + "/health", timeout=5):
+            return
+    except OSError as error:
+        raise TrackingError(
+            f"No MLflow server answers at {uri} ({error}). Start it, or unset MLFLOW_TRACKING_URI "
+            "to keep runs in mlflow.db here."
+        ) from error
+
+
+def _adopted(client: MlflowClient, uri: str) -> TrackedRun | None:
+    run_id = os.environ.get("MLFLOW_RUN_ID")
+    if not run_id:
+        return None
+    run = client.get_run(run_id)
+    client.set_tag(run_id, OWNER_TAG, _owner())
+    return TrackedRun(client, uri, run.info.experiment_id, run_id)
+
+
+def _opened(client: MlflowClient, uri: str, name: str) -> TrackedRun:
+    experiment_id = experiment_of(client, uri, name)
+    _mark_abandoned(client, experiment_id)
+    tags = {
+        OWNER_TAG: _owner(),
+        "mlflow.source.name": "experiments.evaluate",
+        "mlflow.source.type": "LOCAL",
+        "mlflow.user": os.environ.get("USER", ""),
+        "mlflow.source.git.commit": git_commit(),
+    }
+    tags = {key: value for key, value in tags.items() if value}
+    run = client.create_run(experiment_id, tags=tags)
+    return TrackedRun(client, uri, experiment_id, run.info.run_id)
+
+
+def experiment_of(client: MlflowClient, uri: str, name: str) -> str:
+    """Id of the experiment of this name, made if it is not there."""
+    with one_at_a_time(uri):
+        found = client.get_experiment_by_name(name)
+        return str(found.experiment_id if found else client.create_experiment(name))
+
+
+def default_experiment(name: str) -> str:
+    """Id of this experiment in the store MLflow is set to; for the plug-in, before a run is opened."""
+    import mlflow
+
+    uri = mlflow.get_tracking_uri()
+    with one_at_a_time(uri):
+        client = mlflow.MlflowClient(uri)
+        client.search_experiments(max_results=1)
+    return experiment_of(client, uri, name)
+
+
+def _owner() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def _mark_abandoned(client: MlflowClient, experiment_id: str) -> None:
+    """End the runs whose process was killed on this machine: they would say RUNNING for ever."""
+    host = socket.gethostname()
+    for run in client.search_runs([experiment_id], "attributes.status = 'RUNNING'"):
+        owner, _, pid = run.data.tags.get(OWNER_TAG, "").rpartition(":")
+        if owner == host and not _alive(int(pid)):
+            with suppress(Exception):
+                client.set_terminated(run.info.run_id, "KILLED")
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _write_dataset(run: TrackedRun, said: dict[str, str]) -> None:
+    from mlflow.entities import Dataset, DatasetInput, InputTag
+
+    # Not mlflow.data: its digest covers the first 10,000 rows and no audio.
+    dataset = Dataset(
+        name=said["name"],
+        digest=said["digest"],
+        source_type="local",
+        source=said["source"],
+        profile=said["profile"],
+    )
+    context = InputTag("mlflow.data.context", "evaluation")
+    run.client.log_inputs(run.run_id, [DatasetInput(dataset, [context])])
