@@ -214,7 +214,7 @@ def agreement_with_reference(
     names = ("reference_agreement", "reference_kappa")
     if not n:
         return [undefined(name, condition, 0, n_total, "no item has both labels") for name in names]
-    drawn = resampled_counts(table.ravel(), resamples, generator(seed, "reference", condition))
+    drawn = resampled_counts(table.ravel(), resamples, generator(seed, "reference"))
     draws, numbers = drawn.reshape(-1, *table.shape), np.arange(len(table), dtype=float)
     same, counts = np.trace(table) / n, table.astype(float)
     kappa = float(cohen_kappa(counts, numbers, "plain"))
@@ -262,7 +262,7 @@ def consensus_against_reference(
     if not n:
         return [undefined(name, condition, 0, total, "no item has both labels") for name in names]
     pairs, counts = np.unique(np.stack([ours, theirs], 1), axis=0, return_counts=True)
-    draws = resampled_counts(counts, resamples, generator(seed, "median", condition))
+    draws = resampled_counts(counts, resamples, generator(seed, "reference"))
     error = np.abs(pairs[:, 0] - pairs[:, 1])
     found = []
     for name, cost in zip(names, ((error <= 1).astype(float), error), strict=False):

@@ -28,7 +28,7 @@ ITEM_NAMES = ("item_id", "item", "id", "dialogue_id", "clip_id", "turn_id")
 RATER_NAMES = ("rater", "annotator", "rater_id", "annotator_id", "coder")
 RATING_NAMES = ("rating", "score", "vote", "value", "label")
 REFERENCE_NAMES = ("reference", "reference_label", "gold", "mentalmanip", "manipulative")
-SHOWN = 5
+SHOWN = 3
 
 
 class RatingsError(ValueError):
@@ -66,6 +66,10 @@ class Scale:
         """The scale in words, for messages."""
         if self.kind == "interval":
             return f"a number from {self.labels[0]} to {self.labels[1]}"
+        if [str(int(number)) for number in self.numbers] == list(self.labels):
+            low, high = self.numbers[0], self.numbers[-1]
+            if list(self.numbers) == list(range(int(low), int(high) + 1)):
+                return f"an integer {low:g}-{high:g}"
         forms = [
             label if label == f"{number:g}" else f"{number:g} ({label})"
             for label, number in zip(self.labels, self.numbers, strict=True)

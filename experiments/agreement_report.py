@@ -1,0 +1,300 @@
+"""What a reader of human ratings is shown: agreement, pairs, consensus, and on how few items.
+
+Works a `Study` out of ratings and turns it into sentences, grids and metrics. Printing
+and logging show the same; the files that go with them are `agreement_files`'s.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+import numpy as np
+
+from core.metrics.estimate import Estimate
+from experiments.table import Grid, markdown, print_grid
+from validation import agreement, consensus
+from validation.agreement import Pair
+from validation.consensus import Assignment, ItemLabel
+from validation.kappa import Weighting
+from validation.ratings import Ratings
+
+# Below this a bootstrap interval is itself a rough guess.
+FEW_ITEMS = 30
+
+
+@dataclass(frozen=True)
+class ReferenceComparison:
+    """A consensus beside the reference label.
+
+    Attributes:
+        rule: how ties were decided, or "median".
+        table: (L, L) counts, row the reference, column the consensus; None for a median.
+        estimates: share, kappa; or within-one, MAE, rho.
+    """
+
+    rule: str
+    table: np.ndarray[Any, np.dtype[np.int64]] | None
+    estimates: tuple[Estimate, ...]
+
+
+@dataclass(frozen=True)
+class Study:
+    """All that was worked out of one table of ratings.
+
+    Attributes:
+        everyone: all raters of the table.
+        group: those whose agreement is measured; equal to `everyone` without a group.
+        group_name: in tables: "BFGH", or "all".
+        estimates: agreement of the group.
+        pairs: every two raters of the group.
+        records: consensus of everyone, a record an item, ties unresolved.
+        assignments: who would adjudicate the ties.
+        comparisons: consensus against reference, of everyone and, if there is one, the group.
+    """
+
+    everyone: Ratings
+    group: Ratings
+    group_name: str
+    estimates: tuple[Estimate, ...]
+    pairs: tuple[Pair, ...]
+    records: tuple[ItemLabel, ...]
+    assignments: tuple[Assignment, ...]
+    comparisons: tuple[ReferenceComparison, ...]
+
+
+def study_of(everyone: Ratings, group: Ratings, *, resamples: int, seed: int) -> Study:
+    """Everything the report shows.
+
+    The consensus rests on every rater of the table, as in both papers, whatever the group:
+    a group is chosen to look at agreement, and its own consensus is compared beside.
+    """
+    kind = group.scale.kind
+    levels = agreement.levels_of(group.values, group.scale.numbers, kind)
+    chosen = group.raters != everyone.raters
+    name = _group_name(group) if chosen else "all"
+    estimates = agreement.group_agreement(
+        group.values, levels, kind, group=name, resamples=resamples, seed=seed
+    )
+    pairs = agreement.pairwise(
+        group.values, group.raters, levels, kind, resamples=resamples, seed=seed
+    )
+    records = _majority(everyone) if kind == "nominal" else []
+    comparisons = list(_comparisons(everyone, "all", resamples, seed))
+    if chosen:
+        comparisons += _comparisons(group, name, resamples, seed)
+    return Study(
+        everyone,
+        group,
+        name,
+        tuple(estimates),
+        tuple(pairs),
+        tuple(records),
+        tuple(consensus.assign_adjudicators(records, everyone.raters)),
+        tuple(comparisons),
+    )
+
+
+def _group_name(group: Ratings) -> str:
+    return ("" if all(len(name) == 1 for name in group.raters) else "+").join(group.raters)
+
+
+def _majority(ratings: Ratings, ties: str | None = None) -> list[ItemLabel]:
+    scale = ratings.scale
+    return consensus.majority_labels(
+        ratings.items, ratings.raters, ratings.values, scale.labels, scale.numbers, ties=ties
+    )
+
+
+def _comparisons(
+    ratings: Ratings, who: str, resamples: int, seed: int
+) -> Iterator[ReferenceComparison]:
+    if ratings.reference is None:
+        return
+    if ratings.scale.kind != "nominal":
+        estimates = consensus.consensus_against_reference(
+            consensus.median_labels(ratings.values),
+            ratings.reference,
+            condition=f"{who}, median",
+            resamples=resamples,
+            seed=seed,
+        )
+        yield ReferenceComparison(f"{who}, median", None, tuple(estimates))
+        return
+    names = dict(zip(ratings.scale.numbers, ratings.scale.labels, strict=True))
+    gold = [names.get(value) for value in ratings.reference]
+    for ties, rule in _tie_rules(ratings):
+        table = consensus.agreement_table(_majority(ratings, ties), gold, ratings.scale.labels)
+        condition = f"{who}, {rule}"
+        estimates = consensus.agreement_with_reference(
+            table, condition=condition, n_total=len(gold), resamples=resamples, seed=seed
+        )
+        yield ReferenceComparison(condition, table, tuple(estimates))
+
+
+def _tie_rules(ratings: Ratings) -> list[tuple[str | None, str]]:
+    if ratings.scale.labels != ("NO", "YES"):
+        return [(None, "ties left out")]
+    return [
+        (None, "ties left out (text of study 2)"),
+        ("YES", "ties YES (formula of study 2)"),
+        ("NO", "ties NO (printed Table 6 of study 2)"),
+    ]
+
+
+def agreement_grid(study: Study) -> Grid:
+    """A statistic a row, with the items it rests on."""
+    rows = [(e.metric, _shown(e), f"{e.n} of {e.n_total}", e.reason or "") for e in study.estimates]
+    value, defined = agreement.mean_pairwise_kappa(study.pairs, weighting(study))
+    shown = "undefined" if math.isnan(value) else f"{value:.3f}"
+    remark = f"over {defined} of {len(study.pairs)} pairs"
+    rows.append((f"mean_pairwise_kappa_{weighting(study)}", shown, "", remark))
+    return Grid(("statistic", "value [95 % interval]", "items", "remark"), tuple(rows))
+
+
+def pairs_grid(study: Study) -> Grid:
+    """Two raters a row, with the items they share."""
+    kinds = [each for each in agreement.WEIGHTINGS if study.pairs and each in study.pairs[0].kappas]
+    # With two levels every weighting is the same figure.
+    kinds = kinds[:1] if len(study.group.scale.labels) == 2 else kinds
+    rows = [
+        (
+            f"{pair.first}-{pair.second}",
+            str(pair.shared),
+            _shown(pair.percent),
+            *(_shown(pair.kappas[each]) for each in kinds),
+            next((pair.kappas[each].reason or "" for each in kinds), ""),
+        )
+        for pair in study.pairs
+    ]
+    header = ("pair", "shared items", "equal", *(f"kappa, {each}" for each in kinds), "remark")
+    return Grid(header, tuple(rows))
+
+
+def reference_grid(study: Study) -> Grid:
+    """Consensus against reference, a rule a row; for two levels with the four counts."""
+    labels = study.group.scale.labels
+    cells: list[str] = []
+    if study.comparisons and study.comparisons[0].table is not None and len(labels) == 2:
+        cells = [f"{gold}>{ours}" for gold in reversed(labels) for ours in reversed(labels)]
+    metrics = [e.metric for e in study.comparisons[0].estimates] if study.comparisons else []
+    rows = []
+    for each in study.comparisons:
+        counts = []
+        if cells and each.table is not None:
+            counts = [str(count) for count in each.table[::-1, ::-1].ravel()]
+        first = each.estimates[0]
+        figures = [_shown(estimate) for estimate in each.estimates]
+        rows.append((each.rule, *counts, *figures, f"{first.n} of {first.n_total}"))
+    return Grid(("consensus", *cells, *metrics, "items"), tuple(rows))
+
+
+def weighting(study: Study) -> Weighting:
+    """The kappa of the heatmap and of the mean: quadratic where the scale has an order."""
+    return "plain" if study.group.scale.kind == "nominal" else "quadratic"
+
+
+def sentences(study: Study) -> list[str]:
+    """What was read, what was left out, and how little some figures rest on."""
+    group, everyone = study.group, study.everyone
+    counts = (~np.isnan(group.values)).sum(1)
+    per_item = ", ".join(
+        f"{int(items)} with {number}" for number, items in enumerate(np.bincount(counts)) if items
+    )
+    lines = [
+        f"{group.source}: {len(group.items)} items; raters {', '.join(group.raters)}; "
+        f"{int(counts.sum())} ratings; items by number of ratings: {per_item}.",
+        *group.notes,
+    ]
+    if group.reference_name:
+        lines.append(f"The reference label is column {group.reference_name}; it is no rater.")
+    for e in study.estimates:
+        if 0 < e.n < FEW_ITEMS:
+            lines.append(
+                f"Few items: {e.metric} rests on {e.n} of {e.n_total} items; "
+                f"read it with its interval, {_interval(e)}."
+            )
+    single = int(((~np.isnan(everyone.values)).sum(1) == 1).sum())
+    if single:
+        lines.append(
+            f"{single} of {len(everyone.items)} items have a single rating: their consensus is "
+            "one person's vote."
+        )
+    return lines + _tie_sentences(study)
+
+
+def _tie_sentences(study: Study) -> list[str]:
+    lines = [f"{len(study.assignments)} items are UNRESOLVED (tied)."] if study.assignments else []
+    for each in study.assignments:
+        who = f"adjudicators {each.first} and {each.second}" if each.first else "no adjudicators"
+        third = f", tie-breaker {each.tie_breaker}" if each.tie_breaker else ""
+        why = f" ({each.reason})" if each.reason else ""
+        lines.append(f"UNRESOLVED {each.item_id}: {who}{third}{why}.")
+    return lines
+
+
+def _shown(estimate: Estimate) -> str:
+    # Three decimals: the figures of published studies are compared to that digit.
+    if math.isnan(estimate.value):
+        return "undefined"
+    if math.isnan(estimate.low):
+        return f"{estimate.value:.3f}"
+    return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
+
+
+def _interval(estimate: Estimate) -> str:
+    if math.isnan(estimate.low):
+        return "of which there is none"
+    return f"{estimate.low:.2f} to {estimate.high:.2f}"
+
+
+def grids(study: Study) -> list[tuple[str, Grid]]:
+    """Each table under its title; the last only where there is a reference."""
+    found = [
+        (f"Agreement of {study.group_name}", agreement_grid(study)),
+        ("Pairs of raters", pairs_grid(study)),
+    ]
+    if study.comparisons:
+        title = f"Consensus against {study.group.reference_name} (reference>consensus)"
+        found.append((title, reference_grid(study)))
+    return found
+
+
+def print_study(study: Study, stream: TextIO) -> None:
+    """Sentences first, then the grids."""
+    for line in sentences(study):
+        print(line, file=stream)
+    for title, grid in grids(study):
+        print_grid(grid, title, stream)
+
+
+def note(study: Study) -> str:
+    """The same as markdown, for the run's description."""
+    parts = ["\n".join(f"- {line}" for line in sentences(study))]
+    parts += [f"**{title}**\n\n{markdown(grid)}" for title, grid in grids(study)]
+    return "\n\n".join(parts)
+
+
+def metrics(study: Study) -> dict[str, float]:
+    """Metric name -> value: each figure, the items it rests on, the ends of its interval."""
+    found: dict[str, float] = {}
+    compared = [
+        (f"{e.metric}/{_rule_key(each.rule)}", e)
+        for each in study.comparisons
+        for e in each.estimates
+    ]
+    for name, e in [*((e.metric, e) for e in study.estimates), *compared]:
+        found[name] = e.value
+        found[f"items/{name.replace('/', '.')}"] = float(e.n)
+        found[f"zz_interval/{name.replace('/', '.')}_low"] = e.low
+        found[f"zz_interval/{name.replace('/', '.')}_high"] = e.high
+    value, _ = agreement.mean_pairwise_kappa(study.pairs, weighting(study))
+    found[f"mean_pairwise_kappa_{weighting(study)}"] = value
+    return found
+
+
+def _rule_key(rule: str) -> str:
+    who, _, how = rule.partition(", ")
+    return "_".join([*who.replace("+", "_").split(), *how.partition(" (")[0].split()])
