@@ -28,6 +28,8 @@ SHORTEST_S = 1.0
 # model that does get the audio is above 1e-3.
 LEAST_CHANGE = 1e-4
 TIMES_NOISE = 3.0
+# Full scale is 1. A quieter clip may hold no speech, and says nothing about the model.
+LEAST_LEVEL = 1e-3
 # Encoders work in frames of up to 160 ms and may round either way.
 SECONDS_TOLERANCE = 0.2
 
@@ -132,7 +134,11 @@ def _seconds(adapter: Adapter, prompt: Prompt) -> tuple[float, float]:
 
 
 def _two_voices(speech: Sequence[Clip]) -> tuple[tuple[Samples, Samples], str]:
-    heard = [clip.samples for clip in speech if clip.seconds >= SHORTEST_S and np.ptp(clip.samples)]
+    heard = [
+        clip.samples
+        for clip in speech
+        if clip.seconds >= SHORTEST_S and np.std(clip.samples) > LEAST_LEVEL
+    ]
     for one, other in combinations(heard, 2):
         length = min(len(one), len(other), int(LONGEST_S * RATE_HZ))
         pair = (_loudest(one, length), _loudest(other, length))
