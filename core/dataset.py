@@ -1,0 +1,316 @@
+"""A dataset folder: dataset.json, one manifest, audio files; read, checked, hashed, written.
+
+Reading gives typed rows whose audio lies inside the folder and has the content
+the manifest says. Values are not judged here: `validation.schemas` does that.
+Any folder with a manifest can be read; what dataset.json would have said is then
+unknown, and said to be.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from hashlib import file_digest, sha256
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
+
+import pandas as pd
+
+from core.faults import Fault, shown
+from core.manifest import FORMATS, Cells, DatasetError, is_nothing, read_cells, typed
+
+__all__ = ["Dataset", "DatasetError", "read_dataset", "write_dataset"]
+
+SCHEMA = 1
+_OWN = ("schema", "name", "task", "licence", "source", "synthetic", "hash", "counts")
+_TYPES: dict[str, type] = {"name": str, "task": str, "licence": str, "synthetic": bool}
+_ADVICE = "Correct these and run again."
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A dataset that was read.
+
+    Attributes:
+        name: of dataset.json, or of the folder.
+        folder: absolute; audio paths of the items start here.
+        hash: hex sha256 over the rows and the audio they name. Equal for csv, jsonl
+            and parquet of the same rows; another order is another hash, since a
+            limit takes the first rows.
+        synthetic: False where unknown, with a note.
+        items: the manifest's rows, see `core.manifest.typed`; `audio_sha256` is
+            there for every audio file.
+        manifest: its file, for messages.
+        source: where the data comes from.
+        about: further entries of dataset.json.
+        notes: what was not known.
+    """
+
+    name: str
+    task: str
+    folder: Path
+    hash: str
+    synthetic: bool
+    licence: str
+    items: pd.DataFrame
+    manifest: Path
+    source: str = "unknown"
+    about: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def read_dataset(folder: Path, task: str, *, manifest: str | None = None) -> Dataset:
+    """Read a dataset for a task.
+
+    Args:
+        folder: holds manifest.parquet, .csv or .jsonl, exactly one of them.
+        task: as in dataset.json.
+        manifest: "turns" or "dialogues"; by default what the task says.
+
+    Raises:
+        DatasetError: naming every row that has a cell of the wrong type, audio
+            outside the folder, missing, or of another content; or saying what else
+            is wrong with the folder.
+    """
+    folder = Path(folder).resolve()
+    about = _about(folder, task)
+    path = _manifest(folder)
+    items, faults = typed(path.name, manifest or _kind(task), read_cells(path))
+    items, audio_faults = _with_digests(folder, items)
+    if faults or audio_faults:
+        ordered = sorted([*faults, *audio_faults], key=lambda fault: fault.row or 0)
+        raise DatasetError(str(path), ordered, _ADVICE)
+    if items.empty:
+        raise DatasetError(str(path), [Fault(None, None, "rows", "none")], _ADVICE)
+    found = dataset_hash(items)
+    if about.get("hash", found) != found:
+        fault = Fault(None, "hash", f"{found} as the rows and audio have it", str(about["hash"]))
+        advice = "The data changed after it was described: write the dataset again."
+        raise DatasetError(str(folder / "dataset.json"), [fault], advice)
+    notes = () if about else ("no dataset.json: licence unknown, taken as not synthetic",)
+    return Dataset(
+        name=about.get("name", folder.name),
+        task=task,
+        folder=folder,
+        hash=found,
+        synthetic=about.get("synthetic", False),
+        licence=about.get("licence", "unknown"),
+        items=items,
+        manifest=path,
+        source=str(about.get("source", "unknown")),
+        about={name: value for name, value in about.items() if name not in _OWN},
+        notes=notes,
+    )
+
+
+def write_dataset(
+    folder: Path,
+    items: pd.DataFrame,
+    *,
+    name: str,
+    task: str,
+    licence: str,
+    source: str,
+    synthetic: bool,
+    manifest: str | None = None,
+    suffix: str = "parquet",
+    about: Mapping[str, Any] | None = None,
+) -> Dataset:
+    """Describe the audio files of a folder: write its manifest, then its dataset.json.
+
+    Each file appears whole or not at all, dataset.json last; a crash between them
+    leaves a folder that `read_dataset` refuses and that writing again mends.
+
+    Args:
+        items: rows with the columns of `core.manifest.COLUMNS`; audio is in place.
+        suffix: parquet, csv or jsonl.
+        about: further entries for dataset.json.
+
+    Raises:
+        DatasetError: as `read_dataset` would for these rows; nothing is written then.
+    """
+    folder = Path(folder).resolve()
+    if suffix not in FORMATS:
+        fault = Fault(None, "suffix", f"one of {', '.join(FORMATS)}", shown(suffix))
+        raise DatasetError(str(folder), [fault], _ADVICE)
+    path = folder / f"manifest.{suffix}"
+    records = [{str(name): cell for name, cell in row.items()} for row in items.to_dict("records")]
+    cells = Cells(tuple(map(str, items.columns)), records)
+    rows, faults = typed(path.name, manifest or _kind(task), cells)
+    rows, audio_faults = _with_digests(folder, rows)
+    if faults or audio_faults:
+        raise DatasetError(str(path), [*faults, *audio_faults], _ADVICE)
+    described = {
+        "schema": SCHEMA,
+        "name": name,
+        "task": task,
+        "licence": licence,
+        "source": source,
+        "synthetic": synthetic,
+        "hash": dataset_hash(rows),
+        "counts": _counts(rows),
+        **(about or {}),
+    }
+    _check_about(folder, task, described)
+    folder.mkdir(parents=True, exist_ok=True)
+    _replace(path, _written(rows, suffix))
+    for other in FORMATS:
+        if other != suffix:
+            (folder / f"manifest.{other}").unlink(missing_ok=True)
+    content = json.dumps(described, indent=2, ensure_ascii=False) + "\n"
+    _replace(folder / "dataset.json", content.encode())
+    return read_dataset(folder, task, manifest=manifest)
+
+
+def dataset_hash(items: pd.DataFrame) -> str:
+    """Hex sha256 over rows in order; audio counts by content, an empty cell not at all."""
+    names = sorted(set(items.columns) - {"audio"})
+    hashed = sha256()
+    for row in items[names].to_dict("records"):
+        cells = {name: value for name, value in row.items() if not is_nothing(value)}
+        line = json.dumps(
+            cells, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=str
+        )
+        hashed.update(line.encode() + b"\n")
+    return hashed.hexdigest()
+
+
+def _kind(task: str) -> str:
+    from core.tasks import task as found
+
+    return found(task).MANIFEST
+
+
+def _about(folder: Path, task: str) -> dict[str, Any]:
+    path = folder / "dataset.json"
+    if not folder.is_dir():
+        fault = Fault(None, None, "a dataset folder", "no folder")
+        raise DatasetError(str(folder), [fault], "Check the path.")
+    if not path.exists():
+        return {}
+    try:
+        about = json.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError) as error:
+        raise DatasetError(str(path), [Fault(None, None, "JSON", str(error))], _ADVICE) from error
+    if not isinstance(about, dict):
+        raise DatasetError(str(path), [Fault(None, None, "a JSON object", shown(about))], _ADVICE)
+    _check_about(folder, task, about)
+    return about
+
+
+def _check_about(folder: Path, task: str, about: Mapping[str, Any]) -> None:
+    faults = []
+    if about.get("schema") != SCHEMA:
+        faults.append(Fault(None, "schema", str(SCHEMA), shown(about.get("schema"))))
+    for name, kind in _TYPES.items():
+        value = about.get(name)
+        if not isinstance(value, kind) or value == "":
+            expected = "true or false" if kind is bool else "text"
+            faults.append(Fault(None, name, expected, shown(value)))
+    if isinstance(about.get("task"), str) and about["task"] not in ("", task):
+        faults.append(Fault(None, "task", f"{task}, as asked for", shown(about["task"])))
+    if faults:
+        raise DatasetError(str(folder / "dataset.json"), faults, _ADVICE)
+
+
+def _manifest(folder: Path) -> Path:
+    there = [p for suffix in FORMATS if (p := folder / f"manifest.{suffix}").is_file()]
+    if len(there) != 1:
+        expected = f"exactly one of {', '.join(f'manifest.{suffix}' for suffix in FORMATS)}"
+        found = " and ".join(path.name for path in there) or "none"
+        advice = "Keep one manifest in the folder."
+        raise DatasetError(str(folder), [Fault(None, None, expected, found)], advice)
+    return there[0]
+
+
+def _with_digests(folder: Path, items: pd.DataFrame) -> tuple[pd.DataFrame, list[Fault]]:
+    """The items with every audio file's sha256, and what is wrong with the files."""
+    audio = list(items["audio"])
+    stated = list(items["audio_sha256"]) if "audio_sha256" in items else [None] * len(items)
+    with ThreadPoolExecutor() as pool:
+        digests = list(pool.map(lambda name: _digest(folder, name), audio))
+    faults = []
+    for row, (name, said, digest) in enumerate(zip(audio, stated, digests, strict=True), start=1):
+        if isinstance(digest, str):
+            faults.append(Fault(row, "audio", digest, shown(name)))
+        elif said is not None and said.lower() != (digest.hex() if digest else None):
+            found = digest.hex() if digest else "no audio"
+            faults.append(Fault(row, "audio_sha256", f"{said} for {name}", found))
+    column = [digest.hex() if isinstance(digest, bytes) else None for digest in digests]
+    rest = items.drop(columns="audio_sha256", errors="ignore")
+    after_audio = list(rest.columns).index("audio") + 1
+    rest.insert(after_audio, "audio_sha256", pd.Series(column, dtype=object))
+    return rest, faults
+
+
+def _digest(folder: Path, name: str | None) -> bytes | str | None:
+    """A file's sha256; or the rule it breaks, as text; None where there is no audio."""
+    if name is None:
+        return None
+    if reason := _unsafe(folder, name):
+        return reason
+    try:
+        with (folder / name).open("rb") as stream:
+            return file_digest(stream, "sha256").digest()
+    except OSError as error:
+        return f"a readable file ({(error.strerror or str(error)).lower()})"
+
+
+def _unsafe(folder: Path, name: str) -> str | None:
+    if "\0" in name or "\\" in name or ".." in PurePosixPath(name).parts:
+        return "a path inside the folder, with / and without .."
+    if PurePosixPath(name).is_absolute() or PureWindowsPath(name).drive:
+        return "a path relative to the folder"
+    try:
+        target = (folder / name).resolve()
+    except (OSError, RuntimeError):
+        return "a path that ends at a file"
+    if not target.is_relative_to(folder):
+        return "a file inside the folder, not a link out of it"
+    if not target.exists():
+        return "a file that is there"
+    # A pipe or device would be read for ever.
+    return None if target.is_file() else "a regular file"
+
+
+def _counts(items: pd.DataFrame) -> dict[str, Any]:
+    labels = items["label"].value_counts().sort_index()
+    return {
+        "items": len(items),
+        "audio": int(items["audio"].notna().sum()),
+        "labels": {str(label): int(count) for label, count in labels.items()},
+    }
+
+
+def _written(items: pd.DataFrame, suffix: str) -> bytes:
+    if suffix == "parquet":
+        buffer = io.BytesIO()
+        items.to_parquet(buffer, index=False)
+        return buffer.getvalue()
+    names = list(items.columns)
+    rows: Sequence[dict[Any, Any]] = items.to_dict("records")
+    rows = [{n: None if is_nothing(row[n]) else row[n] for n in names} for row in rows]
+    if suffix == "jsonl":
+        return "".join(json.dumps(row, ensure_ascii=True) + "\n" for row in rows).encode()
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue().encode()
+
+
+def _replace(path: Path, content: bytes) -> None:
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
