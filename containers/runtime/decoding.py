@@ -1,0 +1,182 @@
+"""From the first answer position on: label scores and generated text.
+
+Both start from the same prefilled prompt. Label scores are exact, whole labels
+at a time; text is greedy or drawn with the request's own generator, so equal
+requests give equal text whatever else is in the batch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from containers.runtime.adapter import PromptError
+from containers.runtime.language_model import LanguageModel, Past, extend
+from containers.runtime.prefix import select
+
+Form = tuple[int, ...]
+
+# Rows that score whole labels at once, each with the prompt's full cache.
+FORMS_AT_ONCE = 16
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How to continue one prompt; fields as in `core.protocol.Request`."""
+
+    max_new_tokens: int
+    temperature: float = 0.0
+    top_p: float = 1.0
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """Generated tokens, without the end token; `ended` False where the limit cut them off."""
+
+    ids: tuple[int, ...]
+    ended: bool
+
+
+def label_forms(
+    model: LanguageModel, choices: Mapping[str, Sequence[str]]
+) -> dict[str, tuple[Form, ...]]:
+    """The token sequences that count as each label.
+
+    A form that begins with another form of its label is part of that one's
+    probability already and left out.
+
+    Raises:
+        PromptError: a form is empty, or begins with a form of another label, which
+            would count one text for two labels.
+    """
+    forms: dict[str, tuple[Form, ...]] = {}
+    for label, texts in choices.items():
+        own = {tuple(model.token_ids(text)) for text in texts}
+        if () in own:
+            raise PromptError(f"choice {label!r}: a surface form of {texts} has no tokens.")
+        forms[label] = tuple(
+            sorted(form for form in own if not any(_begins(form, other) for other in own))
+        )
+    for label, mine in forms.items():
+        for other_label, others in forms.items():
+            if label != other_label and any(
+                form == other or _begins(form, other) for form in mine for other in others
+            ):
+                raise PromptError(
+                    f"choices {label!r} and {other_label!r}: a form of one begins with a form of "
+                    "the other in this model's tokens. Give them surface forms that differ."
+                )
+    return forms
+
+
+def label_scores(
+    model: LanguageModel, logits: Tensor, past: Past, forms: Mapping[str, Sequence[Form]]
+) -> dict[str, float]:
+    """Log-probability of each label at the first answer position.
+
+    Args:
+        logits: (V,) raw logits there.
+        past: one row, the prompt; it stays as it is.
+        forms: see `label_forms`.
+
+    Returns:
+        label -> log of the sum over its forms of the probability of the whole form.
+    """
+    first = torch.log_softmax(logits.double(), dim=-1)
+    long = sorted({form for own in forms.values() for form in own if len(form) > 1})
+    scores = {form: float(first[form[0]]) for own in forms.values() for form in own}
+    for start in range(0, len(long), FORMS_AT_ONCE):
+        some = long[start : start + FORMS_AT_ONCE]
+        for form, rest in zip(some, _rest_scores(model, past, some), strict=True):
+            scores[form] += rest
+    return {
+        label: float(torch.logsumexp(torch.tensor([scores[f] for f in own], dtype=torch.double), 0))
+        for label, own in forms.items()
+    }
+
+
+def choice_mass(scores: Mapping[str, float]) -> float:
+    """Probability of all labels together, in [0, 1]."""
+    return min(1.0, sum(math.exp(score) for score in scores.values()))
+
+
+def generate(
+    model: LanguageModel, logits: Tensor, past: Past, samplings: Sequence[Sampling]
+) -> list[Continuation]:
+    """Continue each prompt until its end token or its limit.
+
+    Args:
+        logits: (B, V) raw logits at the first answer position.
+        past: of the B prompts; is taken over.
+    """
+    generators = [torch.Generator().manual_seed(s.seed) for s in samplings]
+    written: list[list[int]] = [[] for _ in samplings]
+    ended = [False] * len(samplings)
+    active = list(range(len(samplings)))
+    while True:
+        rows = logits.float().cpu()
+        tokens = [
+            next_token(rows[place], samplings[row], generators[row])
+            for place, row in enumerate(active)
+        ]
+        going: list[int] = []
+        for place, row in enumerate(active):
+            if tokens[place] in model.eos_ids:
+                ended[row] = True
+                continue
+            written[row].append(tokens[place])
+            if len(written[row]) < samplings[row].max_new_tokens:
+                going.append(place)
+        if not going:
+            return [Continuation(tuple(ids), end) for ids, end in zip(written, ended, strict=True)]
+        if len(going) < len(active):
+            past = select(past, going)
+        active = [active[place] for place in going]
+        fed = torch.tensor([[tokens[place]] for place in going], device=model.device)
+        hidden, past = extend(model, past, _rows(model, fed))
+        model.work.generated_tokens += len(active)
+        logits = model.logits(hidden[:, -1])
+
+
+def next_token(logits: Tensor, sampling: Sampling, generator: torch.Generator) -> int:
+    """The likeliest token of (V,) logits, or one drawn after temperature, then top-p.
+
+    Source: Holtzman et al. 2020, nucleus sampling; the token that crosses top_p is kept.
+    """
+    if sampling.temperature == 0:
+        return int(logits.argmax())
+    probabilities = torch.softmax(logits.double() / sampling.temperature, dim=-1)
+    if sampling.top_p < 1:
+        ordered, order = probabilities.sort(descending=True, stable=True)
+        beyond = ordered.cumsum(0) - ordered >= sampling.top_p
+        probabilities[order[beyond]] = 0.0
+    return int(torch.multinomial(probabilities, 1, generator=generator))
+
+
+def _begins(form: Form, other: Form) -> bool:
+    return len(form) > len(other) and form[: len(other)] == other
+
+
+def _rest_scores(model: LanguageModel, past: Past, forms: Sequence[Form]) -> list[float]:
+    """Log-probability of each form's second to last token, teacher-forced in one batch."""
+    rows = [
+        model.token_inputs(torch.tensor([form[:-1]], device=model.device)) for form in forms
+    ]
+    hidden, _ = extend(model, select(past, [0] * len(forms)), rows)
+    scores: list[float] = []
+    for row, form in enumerate(forms):
+        said = torch.tensor(form[1:], device=hidden.device)
+        logits = model.logits(hidden[row, hidden.shape[1] - len(said) :])
+        likely = torch.log_softmax(logits.double(), dim=-1)
+        scores.append(float(likely.gather(1, said[:, None]).sum()))
+    return scores
+
+
+def _rows(model: LanguageModel, ids: Tensor) -> list[dict[str, Tensor]]:
+    inputs = model.token_inputs(ids)
+    return [{name: value[row : row + 1] for name, value in inputs.items()} for row in range(len(ids))]
