@@ -143,7 +143,7 @@ def signed_rank_of_counts(
     if method not in ("auto", "exact", "normal"):
         raise ValueError(f'method: expected "auto", "exact" or "normal", found {method!r}.')
     table, steps = np.asarray(counts), np.asarray(values, dtype=np.float64)
-    ranks, sizes = _ranks(table, zeros)
+    ranks, sizes = class_ranks(table, zeros)
     w_plus = (_positive(table) * ranks).sum(-1)
     w_minus = (_negative(table) * ranks).sum(-1)
     n_nonzero = sizes.sum(-1).astype(np.int64)
@@ -183,7 +183,7 @@ def _negative(table: Counts) -> Counts:
     return table[..., : table.shape[-1] // 2][..., ::-1]
 
 
-def _ranks(table: Counts, zeros: str) -> tuple[Float, Float]:
+def class_ranks(table: Counts, zeros: str) -> tuple[Float, Float]:
     """Average rank and size of each magnitude, smallest first, (..., K)."""
     sizes = np.asarray(_positive(table) + _negative(table), dtype=np.float64)
     below = table[..., table.shape[-1] // 2, None] if zeros == "pratt" else 0
@@ -198,7 +198,7 @@ def rank_biserial(counts: Counts, zeros: str = "pratt") -> Float:
 
     Source: Kerby (2014), The simple difference formula.
     """
-    ranks, sizes = _ranks(counts, zeros)
+    ranks, sizes = class_ranks(counts, zeros)
     apart = ((_positive(counts) - _negative(counts)) * ranks).sum(-1)
     return share(apart, (sizes * ranks).sum(-1))
 
