@@ -79,7 +79,7 @@ def krippendorff_alpha(votes: Float, weights: Float, numbers: Float, level: Leve
     size = votes.shape[1]
     ordered_pairs = votes[:, :, None] * votes[:, None, :] - votes[:, :, None] * np.eye(size)
     share = ordered_pairs / np.maximum(ratings - 1, 1)[:, None, None]
-    coincidences = (weights @ share.reshape(len(votes), -1)).reshape(
+    coincidences = (weights @ share.reshape(len(votes), size * size)).reshape(
         *weights.shape[:-1], size, size
     )
     margin = coincidences.sum(-1)
