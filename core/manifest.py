@@ -182,15 +182,17 @@ def _text(cell: Any) -> str | None:
 
 
 def _integer(cell: Any) -> int | None:
-    if isinstance(cell, str):
-        return int(float(cell)) if _INTEGER.fullmatch(cell.strip()) else None
     if isinstance(cell, bool | np.bool_):
         return None
-    if isinstance(cell, int | np.integer):
-        return int(cell)
-    # 3.0 is how a spreadsheet or a data frame with gaps writes 3; 3.7 is no integer.
-    whole = isinstance(cell, float | np.floating) and float(cell).is_integer()
-    return int(cell) if whole else None
+    value: int | None = None
+    if isinstance(cell, str) and _INTEGER.fullmatch(cell.strip()):
+        value = int(cell.strip().partition(".")[0])
+    elif isinstance(cell, int | np.integer):
+        value = int(cell)
+    elif isinstance(cell, float | np.floating) and float(cell).is_integer():
+        # 3.0 is how a data frame with gaps writes 3; 3.7 is no integer.
+        value = int(cell)
+    return value if value is not None and -(2**63) <= value < 2**63 else None
 
 
 def _number(cell: Any) -> float | None:
