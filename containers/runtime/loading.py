@@ -34,7 +34,7 @@ def load_checkpoint(
     folder = weights / (card.repos[0].folder if card.repos else ".")
     _check_folder(card, folder)
     placed = _device_map(device_map)
-    options = {"attn_implementation": "sdpa", **_precision(card, precision, placed)}
+    options = _precision(card, precision, placed)
     if placed is not None:
         _require("accelerate", f"device_map {device_map!r}")
         options["device_map"] = placed

@@ -76,6 +76,11 @@ class TransformersAdapter:
         """The text that stands for a clip of so many rows where the template has one placeholder."""
         return str(self.processor.audio_token * rows)
 
+    def control_tokens(self) -> list[str]:
+        """Texts that the tokenizer would read as control tokens wherever they stand."""
+        tokens = self.tokenizer.added_tokens_decoder.values()
+        return [str(token) for token in tokens if token.special]
+
     # Adapter
 
     def next_token_logits(self, batch: Sequence[Prompt]) -> Logits:
@@ -131,7 +136,7 @@ class TransformersAdapter:
     def hidden(self, inputs: Inputs, past: Past, positions: Tensor) -> Tensor:
         hidden: Tensor = self.decoder(
             **inputs,
-            attention_mask=self._mask(past, positions.shape[1]),
+            attention_mask=self._mask(past, positions.shape[1], inputs["inputs_embeds"].dtype),
             position_ids=positions,
             past_key_values=past.cache,
             use_cache=True,
@@ -173,11 +178,7 @@ class TransformersAdapter:
 
     def _without_control_tokens(self, prompt: Prompt) -> Prompt:
         """Break control tokens that stand in the words: said in a transcript, they are words."""
-        tokens = [
-            str(token)
-            for token in getattr(self.tokenizer, "added_tokens_decoder", {}).values()
-            if token.special
-        ]
+        tokens = self.control_tokens()
 
         def plain(text: str) -> str:
             for token in tokens:
@@ -202,10 +203,15 @@ class TransformersAdapter:
             self._clips.put(clip.name, rows, clip.seconds, seconds if cut else clip.seconds)
         return rows
 
-    def _mask(self, past: Past, new: int) -> Any:
+    def _mask(self, past: Past, new: int, dtype: torch.dtype) -> Any:
         if "sliding_attention" not in (getattr(self.config, "layer_types", None) or ()):
             return past.valid.long()
-        return window_masks(past, new, self.config.sliding_window)
+        masks = window_masks(past, new, self.config.sliding_window)
+        # Added to the scores: what every attention implementation understands.
+        return {
+            kind: torch.zeros_like(seen, dtype=dtype).masked_fill(~seen, torch.finfo(dtype).min)
+            for kind, seen in masks.items()
+        }
 
 
 def conversation(prompt: Prompt) -> list[dict[str, Any]]:
@@ -271,7 +277,6 @@ def _spans(is_audio: Any, clips: Sequence[Clip], rows: Sequence[int]) -> tuple[S
     spans: list[Span] = []
     taken = 0
     for clip, count in zip(clips, rows, strict=True):
-        # A clip may be interrupted by control tokens of the model's own (blocks of 30 s).
         first, last = int(places[taken]), int(places[taken + count - 1]) + 1
         if last - first != count:
             raise PromptError(f"the places of clip {clip.name} are not in one piece.")

@@ -39,7 +39,7 @@ def byte_vocabulary(words: tuple[str, ...] = ("Yes", "No", " Yes", " No", " the"
     return vocabulary, merges
 
 
-def loud(model, seed: int = 0) -> None:
+def loud(model, seed: int = 0, embedding: float = 1.0) -> None:
     """Random weights at a scale where the output depends on everything that goes in."""
     import torch
 
@@ -49,7 +49,7 @@ def loud(model, seed: int = 0) -> None:
             if weight.ndim < 2:
                 continue
             fan_in = math.prod(weight.shape[1:])
-            scale = 1.0 if "embed_tokens" in name else 1.5 / math.sqrt(fan_in)
+            scale = embedding if "embed_tokens" in name else 1.5 / math.sqrt(fan_in)
             weight.copy_(torch.randn(weight.shape, generator=generator) * scale)
 
 

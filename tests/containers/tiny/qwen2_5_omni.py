@@ -28,7 +28,7 @@ def save(folder: Path, *, hidden: int = 32, layers: int = 2, heads: int = 4, see
         Qwen2_5OmniThinkerConfig,
         Qwen2_5OmniThinkerForConditionalGeneration,
         Qwen2Tokenizer,
-        Qwen2VLImageProcessorFast,
+        Qwen2VLImageProcessor,
         Qwen2VLVideoProcessor,
         WhisperFeatureExtractor,
     )
@@ -81,6 +81,7 @@ def save(folder: Path, *, hidden: int = 32, layers: int = 2, heads: int = 4, see
     )
     model = Qwen2_5OmniThinkerForConditionalGeneration(config)
     loud(model, seed)
+    model.generation_config.eos_token_id = tokenizer.eos_token_id
     weights = {f"thinker.{name}": value for name, value in _released_names(model).items()}
     weights["talker.codec_head.weight"] = torch.zeros(2, 2)
     weights["token2wav.code2wav_bigvgan_model.conv_pre.weight"] = torch.zeros(2, 2)
@@ -90,7 +91,7 @@ def save(folder: Path, *, hidden: int = 32, layers: int = 2, heads: int = 4, see
     (folder / "config.json").write_text(json.dumps(whole.to_dict(), indent=1))
     model.generation_config.save_pretrained(folder)
     Qwen2_5OmniProcessor(
-        Qwen2VLImageProcessorFast(),
+        Qwen2VLImageProcessor(),
         Qwen2VLVideoProcessor(),
         WhisperFeatureExtractor(feature_size=128, chunk_length=300, return_attention_mask=True),
         tokenizer,
