@@ -1,0 +1,194 @@
+"""`mlflow run . -e weights -P model=voxtral`: the pinned revision's files, fetched and verified.
+
+Downloads go on where they stopped. Every file is checked against the size and
+digest that the hub gives for the revision; `weights.json` beside them records
+both, so that `-e models` and the runners can tell without a network.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from fnmatch import fnmatch
+from hashlib import sha1, sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from containers.runtime.card import Card, Repo, read_card
+from experiments.options import OptionError, one_of, read_options
+from experiments.settings import ROOT, models
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
+
+OPTIONS: dict[str, tuple[str, str]] = {
+    "model": ("", "a folder of containers/"),
+    "folder": ("", "where weights go; empty for UNDERTONE_WEIGHTS or weights/ of this clone"),
+    "verify": ("download", "download what is missing and verify, or only to verify what is there"),
+}
+RECORD = "weights.json"
+_CHUNK = 1 << 24
+
+
+class WeightsError(RuntimeError):
+    """Weights that cannot be had or are not what was pinned; one sentence says what to do."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Fetch and verify; 2 for a value that is wrong, 1 where the hub or a file is."""
+    try:
+        words = read_options(
+            OPTIONS, arguments, "python -m experiments.weights", __doc__.partition("\n")[0]
+        )
+        card = _card(words["model"])
+        verify = one_of("verify", words["verify"], ("download", "only"))
+    except OptionError as error:
+        print(f"weights: {error}", file=sys.stderr)
+        return 2
+    if not card.repos:
+        print(f"{card.name} needs no weights.")
+        return 0
+    folder = Path(words["folder"]).expanduser() if words["folder"] else weights_folder()
+    try:
+        for repo in card.repos:
+            place = folder / card.name / repo.folder
+            if verify == "download":
+                fetch(repo, place)
+            size = check(repo, place)
+            print(f"{repo.id} at {repo.revision}: {size / 1e9:.2f} GB verified in {place}")
+    except WeightsError as error:
+        print(f"weights: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def weights_folder() -> Path:
+    """Where weights are: UNDERTONE_WEIGHTS, or weights/ of this clone."""
+    return Path(os.environ.get("UNDERTONE_WEIGHTS") or ROOT / "weights")
+
+
+def fetch(repo: Repo, place: Path) -> None:
+    """Download the repository's pinned files into a folder and record what they must be.
+
+    Raises:
+        WeightsError: no package, no permission, no such revision, no connection.
+    """
+    try:
+        from huggingface_hub import HfApi, snapshot_download
+        from huggingface_hub.errors import (
+            GatedRepoError,
+            HfHubHTTPError,
+            RepositoryNotFoundError,
+            RevisionNotFoundError,
+        )
+    except ModuleNotFoundError as error:
+        raise WeightsError(
+            "huggingface_hub is not installed (pip install -e '.[docker]')."
+        ) from error
+    pattern = list(repo.files) or None
+    place.mkdir(parents=True, exist_ok=True)
+    try:
+        wanted = _wanted(HfApi(), repo)
+        snapshot_download(repo.id, revision=repo.revision, local_dir=place, allow_patterns=pattern)
+    except GatedRepoError as error:
+        raise WeightsError(
+            f"{repo.id} is gated: accept its terms at {_page(repo)} with your account, then set "
+            "HF_TOKEN to a read token of that account and run the same command."
+        ) from error
+    except RevisionNotFoundError as error:
+        raise WeightsError(
+            f"{repo.id} has no revision {repo.revision}; the card's pin is wrong or was removed."
+        ) from error
+    except RepositoryNotFoundError as error:
+        raise WeightsError(
+            f"There is no repository {repo.id}, or it is private: see {_page(repo)}; a token goes "
+            "in HF_TOKEN."
+        ) from error
+    except (HfHubHTTPError, OSError) as error:
+        raise WeightsError(
+            f"{repo.id} could not be fetched ({type(error).__name__}); what came is kept, the same "
+            "command goes on from there."
+        ) from error
+    (place / RECORD).write_text(
+        json.dumps({"repo": repo.id, "revision": repo.revision, "files": wanted}, indent=1)
+    )
+
+
+def check(repo: Repo, place: Path, *, deep: bool = True) -> int:
+    """Compare a folder with its record; gives its bytes.
+
+    Args:
+        deep: read every byte and compare sha256 too, not the size alone.
+
+    Raises:
+        WeightsError: naming the first file that is missing or different.
+    """
+    record = _record(repo, place)
+    total = 0
+    for name, (size, digest) in record["files"].items():
+        path = place / name
+        found = path.stat().st_size if path.is_file() else None
+        if found != size:
+            raise WeightsError(
+                f"{path}: expected {size} bytes, found {'no file' if found is None else found}; "
+                "fetch again with: mlflow run . -e weights -P model=..."
+            )
+        if deep and _digest(path, size, digest) != digest:
+            raise WeightsError(f"{path}: not the file of {repo.revision}; delete it, fetch again.")
+        total += size
+    return total
+
+
+def present(card: Card, folder: Path) -> bool:
+    """Whether all of a model's weights are there, by size."""
+    try:
+        for repo in card.repos:
+            check(repo, folder / card.name / repo.folder, deep=False)
+    except WeightsError:
+        return False
+    return True
+
+
+def _card(said: str) -> Card:
+    name = one_of("model", said, models())
+    return read_card(ROOT / "containers" / name / "model.toml")
+
+
+def _wanted(api: HfApi, repo: Repo) -> dict[str, tuple[int, str]]:
+    info = api.model_info(repo.id, revision=repo.revision, files_metadata=True)
+    return {
+        file.rfilename: (int(file.size or 0), str(file.lfs.sha256 if file.lfs else file.blob_id))
+        for file in info.siblings or []
+        if not repo.files or any(fnmatch(file.rfilename, pattern) for pattern in repo.files)
+    }
+
+
+def _record(repo: Repo, place: Path) -> dict[str, Any]:
+    try:
+        record: dict[str, Any] = json.loads((place / RECORD).read_text())
+    except (OSError, ValueError) as error:
+        raise WeightsError(f"{place} holds no verified weights of {repo.id}.") from error
+    if record["revision"] != repo.revision:
+        raise WeightsError(
+            f"{place}: expected revision {repo.revision} of {repo.id}, found {record['revision']}."
+        )
+    return record
+
+
+def _digest(path: Path, size: int, like: str) -> str:
+    # Large files are named by their sha256, small ones by git's object id.
+    total = sha256() if len(like) == sha256().digest_size * 2 else sha1(b"blob %d\0" % size)
+    with path.open("rb") as stream:
+        while chunk := stream.read(_CHUNK):
+            total.update(chunk)
+    return total.hexdigest()
+
+
+def _page(repo: Repo) -> str:
+    return f"https://huggingface.co/{repo.id}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
