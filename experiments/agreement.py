@@ -7,12 +7,13 @@ MLflow. The statistics are `validation`'s; what is shown is `agreement_report`'s
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
+
+from experiments.options import OptionError, existing_file, read_options, whole
 
 if TYPE_CHECKING:
     from experiments.agreement_report import Study
@@ -26,10 +27,6 @@ OPTIONS: dict[str, tuple[str, str]] = {
     "resamples": ("1000", "bootstrap resamples of items behind each interval; 0 for none"),
     "seed": ("0", "of every random draw"),
 }
-
-
-class AgreementSettingsError(ValueError):
-    """A value that cannot be meant; the message is one sentence that says what to do."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +44,12 @@ class AgreementSettings:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print and log the agreement; 2 for a value that is wrong, 1 for a store that is."""
-    words = sys.argv[1:] if arguments is None else arguments
     try:
-        asked = settings_from(_words(words))
+        asked = settings_from(
+            read_options(OPTIONS, arguments, "agreement", "How far human raters agree.")
+        )
         study = _measured(asked)
-    except AgreementSettingsError as error:
+    except OptionError as error:
         print(f"agreement: {error}", file=sys.stderr)
         return 2
     from experiments.agreement_report import print_study
@@ -70,35 +68,30 @@ def settings_from(words: Mapping[str, str]) -> AgreementSettings:
     """Check the words behind each option and give them their types.
 
     Raises:
-        AgreementSettingsError: for the first value that is wrong.
+        OptionError: for the first value that is wrong.
     """
-    said = {name: words.get(name, default).strip() for name, (default, _) in OPTIONS.items()}
-    if not said["ratings"]:
-        raise AgreementSettingsError("ratings: expected a CSV of ratings, found nothing.")
-    path = Path(said["ratings"]).expanduser()
-    if not path.is_file():
-        raise AgreementSettingsError(f"ratings: there is no file {path}.")
     return AgreementSettings(
-        path,
-        said["scale"],
-        said["levels"],
-        said["group"],
-        said["reference"],
-        _whole("resamples", said["resamples"]),
-        _whole("seed", said["seed"]),
+        ratings=existing_file("ratings", words["ratings"]),
+        scale=words["scale"],
+        levels=words["levels"],
+        group=words["group"],
+        reference=words["reference"],
+        resamples=whole("resamples", words["resamples"]),
+        seed=whole("seed", words["seed"]),
     )
 
 
 def _measured(asked: AgreementSettings) -> Study:
     from experiments.agreement_report import study_of
-    from validation.ratings import RatingsError, of_group, read_ratings, scale_named
+    from validation.ratings import RatingsError, of_group, read_ratings
+    from validation.scale import ScaleError, scale_named
 
     try:
         scale = scale_named(asked.scale, asked.levels)
         everyone = read_ratings(asked.ratings, scale, reference=asked.reference)
         group = of_group(everyone, asked.group)
-    except RatingsError as error:
-        raise AgreementSettingsError(str(error)) from error
+    except (RatingsError, ScaleError) as error:
+        raise OptionError(str(error)) from error
     return study_of(everyone, group, resamples=asked.resamples, seed=asked.seed)
 
 
@@ -130,30 +123,6 @@ def _log(asked: AgreementSettings, study: Study) -> None:
             },
         )
         write(run, record)
-
-
-def _words(arguments: Sequence[str]) -> dict[str, str]:
-    parser = _Parser(
-        prog="agreement", description="How far human raters agree.", allow_abbrev=False
-    )
-    for name, (default, meaning) in OPTIONS.items():
-        parser.add_argument(
-            f"--{name}", default=default, metavar="VALUE", help=f"{meaning} [{default}]"
-        )
-    return dict(vars(parser.parse_args(list(arguments))))
-
-
-def _whole(name: str, said: str) -> int:
-    if not said.isascii() or not said.isdigit():
-        raise AgreementSettingsError(
-            f"{name}: expected a whole number of 0 or more, found {said!r}."
-        )
-    return int(said)
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise AgreementSettingsError(f"{message}; see --help.")
 
 
 if __name__ == "__main__":

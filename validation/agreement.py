@@ -19,17 +19,17 @@ from core.metrics.estimate import Estimate
 from core.seeds import generator
 from validation.kappa import (
     Float,
-    Level,
     Weighting,
     cohen_kappa,
     fleiss_kappa,
     krippendorff_alpha,
     percent_agreement,
 )
+from validation.scale import Kind
 
 Int = NDArray[np.int64]
 WEIGHTINGS: tuple[Weighting, ...] = ("plain", "linear", "quadratic")
-ALPHAS: dict[Level, tuple[Level, ...]] = {
+ALPHAS: dict[Kind, tuple[Kind, ...]] = {
     "nominal": ("nominal",),
     "ordinal": ("nominal", "ordinal", "interval"),
     "interval": ("interval",),
@@ -60,7 +60,7 @@ class Pair:
         return int(self.table.sum())
 
 
-def levels_of(values: Float, numbers: Sequence[float], kind: Level) -> Float:
+def levels_of(values: Float, numbers: Sequence[float], kind: Kind) -> Float:
     """The levels that counts are kept for: the scale's, or for interval the observed values.
 
     Args:
@@ -83,7 +83,7 @@ def vote_counts(values: Float, levels: Float) -> Int:
 def group_agreement(
     values: Float,
     levels: Float,
-    kind: Level,
+    kind: Kind,
     *,
     group: str,
     resamples: int = 1000,
@@ -124,10 +124,10 @@ def group_agreement(
         found[1] = replace(found[1], reason=f"no item was rated by all {raters} raters")
     for level in ALPHAS[kind]:
 
-        def resampled(counts: Float, weights: Float, level: Level = level) -> Float:
+        def resampled(counts: Float, weights: Float, level: Kind = level) -> Float:
             return krippendorff_alpha(counts, weights, levels, level)
 
-        def point(counts: Int, level: Level = level) -> float:
+        def point(counts: Int, level: Kind = level) -> float:
             import krippendorff
 
             return float(
@@ -217,7 +217,7 @@ def pairwise(
     values: Float,
     raters: Sequence[str],
     levels: Float,
-    kind: Level,
+    kind: Kind,
     *,
     resamples: int = 1000,
     seed: int = 0,
@@ -245,7 +245,7 @@ def _pair(
     values: Float,
     names: tuple[str, str],
     levels: Float,
-    kind: Level,
+    kind: Kind,
     resamples: int,
     seed: int,
 ) -> Pair:

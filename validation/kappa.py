@@ -12,8 +12,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from validation.scale import Kind
+
 Float = NDArray[np.float64]
-Level = Literal["nominal", "ordinal", "interval"]
 Weighting = Literal["plain", "linear", "quadratic"]
 
 
@@ -59,7 +60,7 @@ def fleiss_kappa(votes: Float, weights: Float) -> Float:
     return _ratio(observed - chance, 1 - chance)
 
 
-def krippendorff_alpha(votes: Float, weights: Float, numbers: Float, level: Level) -> Float:
+def krippendorff_alpha(votes: Float, weights: Float, numbers: Float, level: Kind) -> Float:
     """Krippendorff's alpha with missing ratings.
 
     Args:
@@ -90,7 +91,7 @@ def krippendorff_alpha(votes: Float, weights: Float, numbers: Float, level: Leve
     return 1 - _ratio((total - 1) * observed, expected)
 
 
-def _distances(margin: Float, numbers: Float, level: Level) -> Float:
+def _distances(margin: Float, numbers: Float, level: Kind) -> Float:
     size = len(numbers)
     if level == "nominal":
         return 1 - np.eye(size)

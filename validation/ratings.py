@@ -12,16 +12,14 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from validation.scale import Scale
 from validation.table import Table, TableError, read_table
 
 Float = NDArray[np.float64]
-Kind = Literal["nominal", "ordinal", "interval"]
-KINDS: tuple[str, ...] = get_args(Kind)
 
 MISSING = frozenset({"", "na", "n/a", "nan", "none", "null", "-", "."})
 ITEM_NAMES = ("item_id", "item", "id", "dialogue_id", "clip_id", "turn_id")
@@ -33,91 +31,6 @@ SHOWN = 3
 
 class RatingsError(ValueError):
     """Ratings that cannot be trusted: names the file, the row and what to do."""
-
-
-@dataclass(frozen=True)
-class Scale:
-    """What a rating may be.
-
-    Attributes:
-        kind: nominal (labels only), ordinal (their order counts), interval (their distances).
-        labels: as shown, lowest first; for interval the two ends.
-        numbers: the value of each label; for interval the two ends of the range.
-    """
-
-    kind: Kind
-    labels: tuple[str, ...]
-    numbers: tuple[float, ...]
-
-    def parse(self, text: str) -> float | None:
-        """The value of a written rating; None where it is not on the scale."""
-        for label, number in zip(self.labels, self.numbers, strict=True):
-            if text.casefold() == label.casefold():
-                return number
-        try:
-            value = float(text)
-        except ValueError:
-            return None
-        if self.kind == "interval":
-            return value if self.numbers[0] <= value <= self.numbers[1] else None
-        return value if value in self.numbers else None
-
-    def expected(self) -> str:
-        """The scale in words, for messages."""
-        if self.kind == "interval":
-            return f"a number from {self.labels[0]} to {self.labels[1]}"
-        if [str(int(number)) for number in self.numbers] == list(self.labels):
-            low, high = self.numbers[0], self.numbers[-1]
-            if list(self.numbers) == list(range(int(low), int(high) + 1)):
-                return f"an integer {low:g}-{high:g}"
-        forms = [
-            label if label == f"{number:g}" else f"{number:g} ({label})"
-            for label, number in zip(self.labels, self.numbers, strict=True)
-        ]
-        return "one of " + ", ".join(forms)
-
-
-def scale_named(kind: str, levels: str = "") -> Scale:
-    """The scale of a study, or the one spelled out.
-
-    Args:
-        kind: nominal, ordinal or interval.
-        levels: "1-5", or labels with commas, lowest first. Empty: NO/YES (0/1) for
-            nominal as in study 2, 1-5 for the others as in study 1.
-
-    Raises:
-        RatingsError: an unknown kind, or levels that are no scale of it.
-    """
-    if kind not in KINDS:
-        raise RatingsError(f"scale: expected one of {', '.join(KINDS)}, found {kind!r}.")
-    known: Kind = "nominal" if kind == "nominal" else "ordinal" if kind == "ordinal" else "interval"
-    if not levels:
-        if known == "nominal":
-            return Scale(known, ("NO", "YES"), (0.0, 1.0))
-        levels = "1-5"
-    labels = _labels(levels)
-    if len(set(labels)) != len(labels) or len(labels) < 2:
-        raise RatingsError(f"levels: expected two or more different levels, found {levels!r}.")
-    try:
-        numbers = tuple(float(label) for label in labels)
-    except ValueError:
-        if known == "interval":
-            raise RatingsError(
-                f"levels: an interval scale needs numbers, found {levels!r}."
-            ) from None
-        numbers = tuple(float(place) for place in range(len(labels)))
-    if known != "nominal" and list(numbers) != sorted(numbers):
-        raise RatingsError(f"levels: expected the lowest first, found {levels!r}.")
-    if known == "interval":
-        return Scale(known, (labels[0], labels[-1]), (numbers[0], numbers[-1]))
-    return Scale(known, labels, numbers)
-
-
-def _labels(levels: str) -> tuple[str, ...]:
-    ends = re.fullmatch(r"\s*(\d+)\s*[-–]\s*(\d+)\s*", levels)
-    if ends:
-        return tuple(str(level) for level in range(int(ends[1]), int(ends[2]) + 1))
-    return tuple(label.strip() for label in levels.split(",") if label.strip())
 
 
 @dataclass(frozen=True)
@@ -180,7 +93,7 @@ def read_ratings(path: Path, scale: Scale, *, reference: str = "") -> Ratings:
         notes += unused
         cells = [(row.number, row[item], name, row[name]) for row in table.rows for name in raters]
         rating_column = None
-    _refuse_blank_names(table, item, rater if rating_column else None)
+    _refuse_bad_names(table, item, rater if rating_column else None)
     return _assembled(table, scale, item, raters, cells, rating_column, reference_column, notes)
 
 
@@ -372,7 +285,7 @@ def _looks_like_a_rating(text: str, scale: Scale) -> bool:
     return scale.parse(text) is not None or re.fullmatch(r"[+-]?\d+([.,]\d+)?", text) is not None
 
 
-def _refuse_blank_names(table: Table, item: str, rater: str | None) -> None:
+def _refuse_bad_names(table: Table, item: str, rater: str | None) -> None:
     blank = [
         f"{table.name}, row {row.number}, {column}: expected a name, found nothing. "
         "Give the row its id or delete it."
@@ -382,6 +295,12 @@ def _refuse_blank_names(table: Table, item: str, rater: str | None) -> None:
     ]
     if blank:
         raise RatingsError(_summary(blank))
+    guessed = item.casefold() not in ITEM_NAMES
+    if guessed and not rater and len({row[item] for row in table.rows}) < len(table.rows):
+        raise RatingsError(
+            f"{table.name}: found no column of item ids, and the first one, {item!r}, repeats "
+            "its values. Name the ids' column item_id."
+        )
 
 
 def _summary(faults: Sequence[str]) -> str:

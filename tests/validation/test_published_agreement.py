@@ -10,7 +10,8 @@ from validation.consensus import (
     assign_adjudicators,
     majority_labels,
 )
-from validation.ratings import of_group, read_ratings, scale_named
+from validation.ratings import of_group, read_ratings
+from validation.scale import scale_named
 
 pytestmark = pytest.mark.shared
 BINARY = np.array([0.0, 1.0])

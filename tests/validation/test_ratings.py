@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from validation.ratings import RatingsError, item_id, of_group, read_ratings, scale_named
+from validation.ratings import RatingsError, item_id, of_group, read_ratings
+from validation.scale import scale_named
 
 NAN = np.nan
 
@@ -143,19 +144,11 @@ def test_labels_of_ones_own(tmp_path):
     np.testing.assert_array_equal(found.values, [[0, 2]])
 
 
-@pytest.mark.parametrize(
-    ("kind", "levels", "message"),
-    [
-        ("ratio", "", "scale: expected one of nominal, ordinal, interval, found 'ratio'"),
-        ("ordinal", "5", "two or more different levels"),
-        ("ordinal", "1,1,2", "two or more different levels"),
-        ("ordinal", "3,2,1", "the lowest first"),
-        ("interval", "low,high", "an interval scale needs numbers"),
-    ],
-)
-def test_a_scale_that_is_none_is_refused(kind, levels, message):
-    with pytest.raises(RatingsError, match=message):
-        scale_named(kind, levels)
+def test_a_table_without_ids_is_refused_and_not_read_by_its_first_rater(tmp_path):
+    with pytest.raises(
+        RatingsError, match="no column of item ids, and the first one, 'A', repeats"
+    ):
+        read(tmp_path, "A,B,C\n1,1,0\n0,0,0\n1,1,1\n")
 
 
 def test_a_group_is_letters_or_names_with_commas(tmp_path):
