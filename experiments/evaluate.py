@@ -11,9 +11,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from experiments.settings import Settings, SettingsError, experiment_name, read_arguments
 from experiments.settings import settings_from as checked
+
+if TYPE_CHECKING:
+    from experiments.evaluation import Evaluation
+    from experiments.tracking import TrackedRun
 
 PURPOSE = "Evaluate one model on one task and dataset; track the run in MLflow."
 
@@ -30,11 +35,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _guarded(settings: Settings) -> int:
-    from core.audio import AudioError
+    from containers.runtime.card import CardError
     from core.dataset import DatasetError
     from core.protocol import ProtocolError
     from core.tasks import TaskError
-    from containers.runtime.card import CardError
     from experiments.offline import OfflineError, forbid_connections
     from experiments.parent import Stopped, end_on_signal, end_with_parent
     from experiments.run_folder import FolderInUseError
@@ -61,8 +65,8 @@ def _guarded(settings: Settings) -> int:
 
 def run(settings: Settings) -> None:
     """Evaluate and record; everything is checked before the MLflow run is opened."""
-    from tempfile import TemporaryDirectory
     from pathlib import Path
+    from tempfile import TemporaryDirectory
 
     from experiments.evaluation import carry_out, prepare
     from experiments.record import record_of
@@ -74,6 +78,35 @@ def run(settings: Settings) -> None:
         evaluation = carry_out(plan)
         with TemporaryDirectory(prefix="undertone-") as staging:
             write(tracked, record_of(evaluation, Path(staging)))
+    _show(evaluation, tracked)
+
+
+def _show(evaluation: Evaluation, tracked: TrackedRun) -> None:
+    from experiments.table import (
+        comparisons_grid,
+        coverage,
+        metrics_grid,
+        print_grid,
+        undefined_reasons,
+    )
+
+    plan, answered = evaluation.plan, coverage(evaluation.predictions)
+    synthetic = ", synthetic" if plan.dataset.synthetic else ""
+    title = (
+        f"{plan.card.name} on {plan.task.NAME}, {plan.dataset.name}{synthetic}: "
+        f"{len(evaluation.items)} of {len(plan.dataset.items)} items, 95 % intervals"
+    )
+    print_grid(metrics_grid(evaluation.estimates, answered), title, sys.stdout)
+    pairs = comparisons_grid(evaluation.estimates, answered)
+    if pairs.rows:
+        print_grid(pairs, "between conditions", sys.stdout)
+    for reason in undefined_reasons(evaluation.estimates):
+        print(reason)
+    spent = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in evaluation.seconds.items())
+    store = f"MLflow: opened in {tracked.opening_s:.1f} s, written in {tracked.writing_s:.1f} s"
+    print(f"{evaluation.reused} answers reused; {spent}; {store}")
+    print(f"files: {plan.folder.path}")
+    print(f"look:  {tracked.how_to_look()}")
 
 
 def _sorry(code: int, why: object) -> int:

@@ -80,7 +80,10 @@ def is_this_project(uri: str) -> bool:
 def _fill_in(call: dict[str, Any]) -> None:
     folder = Path(str(call["project_uri"]).removeprefix("file://")).resolve()
     _put_our_python_first(call["backend_config"])
-    if call["entry_point"] != "evaluate" or "_mlflow_local_backend_run_id" in call["backend_config"]:
+    if (
+        call["entry_point"] != "evaluate"
+        or "_mlflow_local_backend_run_id" in call["backend_config"]
+    ):
         return
     name = _experiment_of(call["params"] or {}, folder)
     if _chosen_by_nobody:
@@ -104,7 +107,7 @@ def _experiment_of(params: Mapping[str, str], folder: Path) -> str:
     from experiments.settings import SettingsError, experiment_name, settings_from
 
     try:
-        return experiment_name(settings_from(params, base=folder))
+        return experiment_name(settings_from(params, base=folder, root=folder))
     except SettingsError as error:
         import click
 
@@ -124,7 +127,7 @@ def _wrap_backend_when_imported() -> None:
 def _wrap(module: ModuleType) -> None:
     try:
         run = module.LocalBackend.run
-        if EXPECTED <= set(inspect.signature(run).parameters):
+        if set(inspect.signature(run).parameters) >= EXPECTED:
             module.LocalBackend.run = with_our_defaults(run)
     except (AttributeError, TypeError, ValueError):
         return

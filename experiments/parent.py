@@ -17,7 +17,7 @@ from types import FrameType
 POLL_S = 1.0
 
 
-class Stopped(BaseException):  # noqa: N818 - like KeyboardInterrupt, not an error to be caught
+class Stopped(BaseException):
     """SIGTERM arrived, from outside or because the parent is gone."""
 
 

@@ -19,7 +19,6 @@ import pandas as pd
 from core.metrics.estimate import Estimate
 from experiments.evaluation import Evaluation
 from experiments.figures import save_confusion, save_forest
-from experiments.run_folder import write_json
 from experiments.table import (
     Coverage,
     comparisons_grid,
@@ -52,6 +51,7 @@ def record_of(evaluation: Evaluation, staging: Path) -> Record:
         note=note(evaluation, answered),
         files=staging,
         tables=item_tables(evaluation.predictions),
+        headline=tuple(dict.fromkeys(e.metric for e in evaluation.estimates)),
         dataset={
             "name": plan.dataset.name,
             # MLflow takes 36 characters; the whole hash is a parameter.
@@ -65,7 +65,7 @@ def record_of(evaluation: Evaluation, staging: Path) -> Record:
 
 
 def metrics(estimates: Sequence[Estimate], answered: Sequence[Coverage]) -> dict[str, float]:
-    """MLflow names and values: figures, what they rest on, then interval ends while there is room."""
+    """MLflow names and values: figures, what they rest on, ends while there is room."""
     named = {f"{e.metric}/{e.condition}": e.value for e in estimates}
     for row in answered:
         named[f"coverage/{row.condition}"] = row.share
@@ -159,15 +159,14 @@ def _revision(evaluation: Evaluation) -> str:
 
 def _stage(evaluation: Evaluation, staging: Path, title: str) -> None:
     folder = evaluation.plan.folder
-    for path in (folder.predictions, folder.metrics, folder.requests, folder.responses):
+    files = (folder.predictions, folder.metrics, folder.requests, folder.responses, folder.work)
+    for path in files:
         if path.exists():
             shutil.copy2(path, staging / path.name)
     for template in evaluation.templates:
         path = staging / "prompts" / f"{template.id}.txt"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(template.text, encoding="utf-8")
-    if evaluation.summary:
-        write_json(staging / "work.json", evaluation.summary)
     figures = staging / "figures"
     figures.mkdir()
     # Numbered, because the artifact list sorts by name and the first is looked at first.

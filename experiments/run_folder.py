@@ -42,6 +42,11 @@ class RunFolder:
         return self.path / "predictions.parquet"
 
     @property
+    def work(self) -> Path:
+        """What the model's process says of its work; only where a runner leaves it."""
+        return self.path / "work.json"
+
+    @property
     def metrics(self) -> Path:
         return self.path / "metrics.json"
 

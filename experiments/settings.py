@@ -20,7 +20,7 @@ CONDITIONS = ("AO", "AT", "TO")
 OPTIONS: dict[str, tuple[str, str]] = {
     "model": ("baseline", "a folder of containers/: baseline, null, ..."),
     "task": ("distress", "a module of core/tasks/: distress, manipulation, ..."),
-    "data": ("demo", "dataset folder with a dataset.json; demo is the set that comes along"),
+    "data": ("demo", "dataset folder with a manifest; demo is the set that comes along"),
     "conditions": ("AO,AT,TO", "what the model is given: audio, audio and transcript, transcript"),
     "limit": ("0", "evaluate this many items only, the first of the manifest; 0 for all"),
     "seed": ("0", "of every random draw of the run"),
@@ -91,12 +91,15 @@ def read_arguments(arguments: Sequence[str], program: str, purpose: str) -> dict
     return dict(vars(known))
 
 
-def settings_from(words: Mapping[str, str], base: Path | None = None) -> Settings:
+def settings_from(
+    words: Mapping[str, str], base: Path | None = None, root: Path = ROOT
+) -> Settings:
     """Check raw words and give them their types.
 
     Args:
         words: option -> value; a missing option takes its default.
         base: folder that relative paths start from; the current one if None.
+        root: the clone whose models, tasks and demo sets are meant.
 
     Raises:
         SettingsError: for the first value that is wrong.
@@ -105,37 +108,37 @@ def settings_from(words: Mapping[str, str], base: Path | None = None) -> Setting
         raise SettingsError(_no_such("option", unknown[0], list(OPTIONS)))
     said = {name: str(words.get(name, default)) for name, (default, _) in OPTIONS.items()}
     base = base or Path.cwd()
-    model = _one_of("model", said["model"], models())
-    task = _one_of("task", said["task"], tasks())
+    model = _one_of("model", said["model"], models(root))
+    task = _one_of("task", said["task"], tasks(root))
     return Settings(
         model=model,
         task=task,
-        data=_dataset_folder(said["data"], task, base),
+        data=_dataset_folder(said["data"], task, base, root),
         conditions=_conditions(said["conditions"]),
         limit=_whole("limit", said["limit"]) or None,
         seed=_whole("seed", said["seed"]),
         resamples=_whole("resamples", said["resamples"]),
         output=_output_folder(said["output"], base),
-        runner=_one_of("runner", said["runner"], ["auto", *runners()]),
+        runner=_one_of("runner", said["runner"], ["auto", *runners(root)]),
         offline=_truth("offline", said["offline"]),
         precision=_not_empty("precision", said["precision"]),
         device_map=_not_empty("device_map", said["device_map"]),
     )
 
 
-def models() -> list[str]:
+def models(root: Path = ROOT) -> list[str]:
     """Models there are: every folder of containers/ with a card."""
-    return sorted(card.parent.name for card in (ROOT / "containers").glob("*/model.toml"))
+    return sorted(card.parent.name for card in (root / "containers").glob("*/model.toml"))
 
 
-def tasks() -> list[str]:
+def tasks(root: Path = ROOT) -> list[str]:
     """Tasks there are: every public module of core/tasks/."""
-    return _public_modules(ROOT / "core" / "tasks")
+    return _public_modules(root / "core" / "tasks")
 
 
-def runners() -> list[str]:
+def runners(root: Path = ROOT) -> list[str]:
     """Runners there are: every public module of experiments/runners/."""
-    return _public_modules(ROOT / "experiments" / "runners")
+    return _public_modules(root / "experiments" / "runners")
 
 
 def experiment_name(settings: Settings) -> str:
@@ -155,14 +158,14 @@ def _public_modules(folder: Path) -> list[str]:
     return sorted(path.stem for path in folder.glob("*.py") if not path.name.startswith("_"))
 
 
-def _dataset_folder(said: str, task: str, base: Path) -> Path:
-    folder = ROOT / "demo" / task if said == "demo" else (base / Path(said).expanduser())
-    if not folder.exists():
+def _dataset_folder(said: str, task: str, base: Path, root: Path) -> Path:
+    folder = root / "demo" / task if said == "demo" else (base / Path(said).expanduser())
+    if not folder.is_dir():
         raise SettingsError(f"data: there is no folder {folder}; give a dataset folder or demo.")
-    if not (folder / "dataset.json").is_file():
+    if not any(folder.glob("manifest.*")):
         raise SettingsError(
-            f"data: {folder} has no dataset.json; give a dataset folder (dataset.json, a manifest "
-            "and audio/), not a single file or a folder of audio."
+            f"data: {folder} has no manifest; give a dataset folder (a manifest.parquet, .csv or "
+            ".jsonl, and audio/)."
         )
     return folder.resolve()
 

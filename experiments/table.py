@@ -44,7 +44,7 @@ class Coverage:
 def coverage(predictions: pd.DataFrame) -> list[Coverage]:
     """One `Coverage` a condition, in the order of the table.
 
-    An item counts as answered where it has a prediction, truncated text or not.
+    An item counts as answered where it has a prediction.
     """
     found = []
     for condition, rows in predictions.groupby("condition", sort=False):
@@ -110,7 +110,9 @@ def with_interval(estimate: Estimate | None) -> str:
         return "undefined"
     if math.isnan(estimate.low) or math.isnan(estimate.high):
         return _figure(estimate.value)
-    return f"{_figure(estimate.value)} [{_figure(estimate.low)}, {_figure(estimate.high)}]"
+    # A narrow terminal may break the line before the interval, not inside.
+    interval = f"[{_figure(estimate.low)},\N{NO-BREAK SPACE}{_figure(estimate.high)}]"
+    return f"{_figure(estimate.value)} {interval}"
 
 
 def undefined_reasons(estimates: Sequence[Estimate]) -> list[str]:
@@ -140,7 +142,9 @@ def print_grid(grid: Grid, title: str, stream: TextIO) -> None:
 def markdown(grid: Grid) -> str:
     """The same grid for the run's description."""
     lines = ["| " + " | ".join(grid.header) + " |", "|" + " --- |" * len(grid.header)]
-    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in grid.rows]
+    lines += [
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in grid.rows
+    ]
     return "\n".join(lines)
 
 

@@ -8,8 +8,10 @@ what is written; here is only how.
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import re
+import shlex
 import socket
 import subprocess
 import time
@@ -20,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.request import urlopen
 
+from experiments import view
 from experiments.settings import ROOT
 
 if TYPE_CHECKING:
@@ -54,6 +57,7 @@ class Record:
         files: folder whose content becomes the artifacts.
         tables: artifact name -> DataFrame, opened by the UI as tables.
         dataset: name, digest, source and profile, or None.
+        headline: metrics without their condition, most important first.
     """
 
     name: str
@@ -64,6 +68,7 @@ class Record:
     files: Path | None = None
     tables: dict[str, Any] = field(default_factory=dict)
     dataset: dict[str, str] | None = None
+    headline: tuple[str, ...] = ()
 
 
 @dataclass
@@ -74,7 +79,16 @@ class TrackedRun:
     uri: str
     experiment_id: str
     run_id: str
-    cost_s: float = 0.0
+    opening_s: float = 0.0
+    writing_s: float = 0.0
+
+    def how_to_look(self) -> str:
+        """The command that opens the UI, and the page of it that compares this run with others."""
+        page = f"#/experiments/{self.experiment_id}/runs?viewStateShareKey={view.KEY}"
+        if self.uri.startswith(("http://", "https://")):
+            return f"{self.uri.rstrip('/')}/{page}"
+        command = f"mlflow ui --backend-store-uri {shlex.quote(self.uri)}"
+        return f"{command}   then http://127.0.0.1:5000/{page}"
 
 
 def store_uri() -> str:
@@ -96,7 +110,7 @@ def tracked_run(experiment: str) -> Iterator[TrackedRun]:
     started = time.perf_counter()
     client, uri = _client()
     run = _adopted(client, uri) or _opened(client, uri, experiment)
-    run.cost_s += time.perf_counter() - started
+    run.opening_s = time.perf_counter() - started
     try:
         yield run
     except BaseException as error:
@@ -127,9 +141,11 @@ def write(run: TrackedRun, record: Record) -> None:
         _write_dataset(run, record.dataset)
     for name, table in record.tables.items():
         run.client.log_table(run.run_id, table, name)
+    if record.headline:
+        _save_view(run, record)
     if record.files:
         run.client.log_artifacts(run.run_id, str(record.files))
-    run.cost_s += time.perf_counter() - started
+    run.writing_s += time.perf_counter() - started
 
 
 def git_commit() -> str:
@@ -168,20 +184,27 @@ def _client() -> tuple[MlflowClient, str]:
     uri = store_uri()
     _check_server(uri)
     import mlflow
-    from mlflow.exceptions import MlflowException
+
+    _hush()
 
     mlflow.set_tracking_uri(uri)
-    client = mlflow.MlflowClient(uri)
     try:
         with one_at_a_time(uri):
+            client = mlflow.MlflowClient(uri)
             client.search_experiments(max_results=1)
-    except (MlflowException, OSError) as error:
+    except Exception as error:
         first_line = (str(error).splitlines() or [type(error).__name__])[0]
         raise TrackingError(
             f"The MLflow store {uri} cannot be opened ({first_line}). Point MLFLOW_TRACKING_URI at "
             "another, or run `mlflow db upgrade` on this one."
         ) from error
     return client, uri
+
+
+def _hush() -> None:
+    # The making of a store's tables is no news to whoever runs an evaluation.
+    for name in ("mlflow.store.db.utils", "alembic"):
+        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def _check_server(uri: str) -> None:
@@ -230,9 +253,10 @@ def experiment_of(client: MlflowClient, uri: str, name: str) -> str:
 
 
 def default_experiment(name: str) -> str:
-    """Id of this experiment in the store MLflow is set to; for the plug-in, before a run is opened."""
+    """Id of this experiment in the store MLflow is set to, before a run is opened."""
     import mlflow
 
+    _hush()
     uri = mlflow.get_tracking_uri()
     with one_at_a_time(uri):
         client = mlflow.MlflowClient(uri)
@@ -262,6 +286,14 @@ def _alive(pid: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def _save_view(run: TrackedRun, record: Record) -> None:
+    value = view.leaderboard(sorted(record.metrics), record.headline)
+    if len(value) <= view.LONGEST_TAG:
+        # A comfort that MLflow does not promise: no run fails for it.
+        with suppress(Exception):
+            run.client.set_experiment_tag(run.experiment_id, view.TAG, value)
 
 
 def _write_dataset(run: TrackedRun, said: dict[str, str]) -> None:

@@ -21,6 +21,8 @@ from experiments.runners import Job, RunnerError
 from experiments.settings import ROOT
 
 GRACE_S = 10.0
+# What the runtime says of its own work at the end, beside the answers.
+SUMMARY = "work.json"
 
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|COOKIE|SESSION|_AUTH", re.IGNORECASE)
 
@@ -45,12 +47,13 @@ def run(job: Job) -> None:
     """
     with ExitStack() as stack:
         log = stack.enter_context(job.log.open("ab")) if job.log else None
+        summary = stack.enter_context(job.responses.with_name(SUMMARY).open("wb"))
         child = subprocess.Popen(
             command(job),
             cwd=ROOT,
             env=environment(),
             stdin=subprocess.DEVNULL,
-            stdout=log or sys.stderr.fileno(),
+            stdout=summary,
             stderr=log,
             preexec_fn=_end_with_parent(),
         )

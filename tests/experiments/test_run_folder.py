@@ -1,0 +1,60 @@
+import os
+import subprocess
+import sys
+
+import pytest
+
+from experiments.run_folder import FolderInUseError, held, run_folder, write_json
+from experiments.settings import ROOT
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from experiments.run_folder import RunFolder, held
+with held(RunFolder(Path(sys.argv[1]), Path(sys.argv[1]))):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return run_folder(tmp_path, "distress", "demo: ../turns/", "0123456789abcdef", "null")
+
+
+def test_a_dataset_name_cannot_lead_out_of_the_output_folder(folder, tmp_path):
+    assert folder.path == tmp_path / "distress" / "demo_.._turns-01234567" / "null"
+
+
+def test_a_second_process_is_refused_and_told_who_holds_the_folder(folder):
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(folder.path)], cwd=ROOT, stdout=subprocess.PIPE
+    )
+    try:
+        holder.stdout.readline()
+        with pytest.raises(FolderInUseError, match=f"pid {holder.pid}"), held(folder):
+            pass
+    finally:
+        holder.kill()
+        holder.wait()
+
+
+def test_the_folder_is_free_again_when_its_holder_was_killed(folder):
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(folder.path)], cwd=ROOT, stdout=subprocess.PIPE
+    )
+    holder.stdout.readline()
+    holder.kill()
+    holder.wait()
+
+    with held(folder):
+        assert (folder.path / "lock").read_text() == str(os.getpid())
+
+
+def test_json_replaces_a_file_whole(tmp_path):
+    path = tmp_path / "metrics.json"
+    write_json(path, [1])
+    write_json(path, {"mae": None})
+
+    assert path.read_text() == '{\n "mae": null\n}'
+    assert list(tmp_path.iterdir()) == [path]

@@ -1,0 +1,73 @@
+import io
+import math
+
+import pandas as pd
+
+from core.metrics.estimate import Estimate
+from experiments.table import (
+    comparisons_grid,
+    coverage,
+    markdown,
+    metrics_grid,
+    print_grid,
+    undefined_reasons,
+    with_interval,
+)
+
+PREDICTIONS = pd.DataFrame(
+    {
+        "condition": ["AO"] * 4 + ["TO"] * 2,
+        "prediction": pd.array([3, None, None, 4, 5, 1], dtype="Int64"),
+        "status": ["ok", "refused", "audio_error", "truncated", "ok", "ok"],
+    }
+)
+ESTIMATES = [
+    Estimate("mae", "AO", 0.831, 0.7, 0.95, 2, 4),
+    Estimate("mae", "TO", math.nan, math.nan, math.nan, 2, 2, "one level only"),
+    Estimate("wilcoxon_p", "AO-TO", 0.0004, math.nan, math.nan, 2, 4),
+]
+
+
+def test_what_was_not_answered_stands_beside_the_metric():
+    grid = metrics_grid(ESTIMATES, coverage(PREDICTIONS))
+
+    assert grid.header[:2] == ("condition", "mae")
+    assert grid.rows[0] == (
+        "AO",
+        "0.83 [0.70,\N{NO-BREAK SPACE}0.95]",
+        "2/4",
+        "50%",
+        "1",
+        "0",
+        "1",
+        "1",
+    )
+    assert grid.rows[1][1:4] == ("undefined", "2/2", "100%")
+
+
+def test_pairs_of_conditions_have_a_table_of_their_own():
+    grid = comparisons_grid(ESTIMATES, coverage(PREDICTIONS))
+
+    assert grid.rows == (("AO-TO", "0.0004", "2/4"),)
+
+
+def test_a_small_p_value_does_not_read_as_zero():
+    assert with_interval(Estimate("p", "AO-TO", 3.2e-5, math.nan, math.nan, 9, 9)) == "3e-05"
+    assert with_interval(Estimate("p", "AO-TO", 0.0, math.nan, math.nan, 9, 9)) == "0.00"
+
+
+def test_an_undefined_figure_has_its_reason():
+    assert undefined_reasons(ESTIMATES) == ["mae/TO is undefined: one level only"]
+
+
+def test_a_bar_in_a_cell_does_not_split_it():
+    grid = metrics_grid([Estimate("a|b", "TO", 1, 1, 1, 2, 2)], coverage(PREDICTIONS))
+
+    assert len(markdown(grid).splitlines()) == 4
+
+
+def test_a_log_shows_every_column_unfolded():
+    stream = io.StringIO()
+    print_grid(metrics_grid(ESTIMATES, coverage(PREDICTIONS)), "null", stream)
+
+    assert "0.83 [0.70,\N{NO-BREAK SPACE}0.95]" in stream.getvalue()

@@ -1,0 +1,150 @@
+import os
+import subprocess
+import sys
+import time
+
+import pandas as pd
+import pytest
+
+from experiments.settings import ROOT
+from experiments.tracking import OWNER_TAG, Record, TrackingError, tracked_run, write
+
+WRITER = """
+from experiments.tracking import Record, tracked_run, write
+with tracked_run("distress/demo") as run:
+    write(run, Record("null", metrics={"mae/AO": 1.0}))
+"""
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MLFLOW_RUN_ID", raising=False)
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    return uri
+
+
+def test_a_run_keeps_what_was_written(store, tmp_path):
+    files = tmp_path / "files"
+    files.mkdir()
+    (files / "prompt.txt").write_text("Rate the distress.")
+    record = Record(
+        "null · distress",
+        parameters={"undertone.model": "null"},
+        tags={"family": "none", "empty": ""},
+        metrics={"mae/AO": float("nan"), "mae/TO": 1.25},
+        note="| a table |",
+        files=files,
+        tables={"items/AO.json": pd.DataFrame({"item_id": ["t1"], "prediction": [3]})},
+        dataset={"name": "demo", "digest": "d" * 32, "source": "{}", "profile": "{}"},
+    )
+    with tracked_run("distress/demo") as run:
+        write(run, record)
+    found = run.client.get_run(run.run_id)
+
+    assert (found.info.run_name, found.info.status) == ("null · distress", "FINISHED")
+    assert found.data.metrics["mae/TO"] == 1.25
+    assert found.data.metrics["mae/AO"] != found.data.metrics["mae/AO"]
+    assert found.data.params == {"undertone.model": "null"}
+    assert found.data.tags["mlflow.note.content"] == "| a table |"
+    assert found.inputs.dataset_inputs[0].dataset.digest == "d" * 32
+    assert {f.path for f in run.client.list_artifacts(run.run_id)} == {"prompt.txt", "items"}
+
+
+def test_writing_a_run_costs_less_than_two_seconds(store, tmp_path):
+    table = pd.DataFrame({"item_id": range(1802), "prediction": 3, "text": "3"})
+    metrics = {f"m{i}/AO": float(i) for i in range(90)}
+    with tracked_run("first"):
+        pass
+    with tracked_run("distress/demo") as run:
+        write(
+            run, Record("null", metrics=metrics, tables={f"items/{c}.json": table for c in "abc"})
+        )
+
+    assert run.writing_s < 2
+
+
+def test_an_error_inside_ends_the_run_as_failed(store):
+    with pytest.raises(ZeroDivisionError), tracked_run("e") as run:
+        raise ZeroDivisionError
+
+    assert run.client.get_run(run.run_id).info.status == "FAILED"
+
+
+def test_an_interruption_ends_the_run_as_killed(store):
+    with pytest.raises(KeyboardInterrupt), tracked_run("e") as run:
+        raise KeyboardInterrupt
+
+    assert run.client.get_run(run.run_id).info.status == "KILLED"
+
+
+def test_the_run_that_mlflow_run_opened_is_adopted_with_its_experiment(store, monkeypatch):
+    with tracked_run("theirs") as opened:
+        pass
+    monkeypatch.setenv("MLFLOW_RUN_ID", opened.run_id)
+
+    with tracked_run("ours") as adopted:
+        write(adopted, Record("null · distress"))
+
+    assert (adopted.run_id, adopted.experiment_id) == (opened.run_id, opened.experiment_id)
+    assert adopted.client.get_experiment_by_name("ours") is None
+
+
+def test_a_name_its_user_gave_is_kept(store, monkeypatch):
+    with tracked_run("e") as opened:
+        opened.client.set_tag(opened.run_id, "mlflow.runName", "My own name")
+    monkeypatch.setenv("MLFLOW_RUN_ID", opened.run_id)
+    with tracked_run("e") as adopted:
+        write(adopted, Record("null · distress"))
+
+    assert adopted.client.get_run(opened.run_id).info.run_name == "My own name"
+
+
+def test_a_run_whose_process_was_killed_stops_saying_running(store):
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    with tracked_run("e") as run:
+        abandoned = run.client.create_run(run.experiment_id)
+        owner = (
+            run.client.get_run(run.run_id)
+            .data.tags[OWNER_TAG]
+            .replace(str(os.getpid()), str(ended.pid))
+        )
+        run.client.set_tag(abandoned.info.run_id, OWNER_TAG, owner)
+
+    with tracked_run("e"):
+        pass
+
+    assert run.client.get_run(abandoned.info.run_id).info.status == "KILLED"
+
+
+@pytest.mark.slow
+def test_ten_processes_on_a_fresh_store_all_succeed(store, tmp_path):
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}
+        )
+        for _ in range(10)
+    ]
+
+    assert [writer.wait() for writer in writers] == [0] * 10
+    with tracked_run("distress/demo") as run:
+        assert len(run.client.search_runs([run.experiment_id])) == 11
+
+
+def test_a_server_that_is_away_is_said_at_once(store, monkeypatch):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
+    started = time.monotonic()
+
+    with pytest.raises(TrackingError, match="unset MLFLOW_TRACKING_URI"), tracked_run("e"):
+        pass
+    assert time.monotonic() - started < 6
+
+
+def test_a_store_that_cannot_be_opened_is_said_in_a_sentence(store, monkeypatch, tmp_path):
+    (tmp_path / "broken.db").write_text("this is no database" * 100)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/broken.db")
+
+    with pytest.raises(TrackingError, match="cannot be opened"), tracked_run("e"):
+        pass
