@@ -33,9 +33,9 @@ def answered(counts: Counts) -> Float:
 
 
 def share(part: ArrayLike, whole: ArrayLike) -> Float:
-    """part / whole, NaN where whole is 0."""
-    below = np.asarray(whole, dtype=np.float64)
-    ratio: Float = np.divide(part, below, out=np.full(np.shape(below), np.nan), where=below != 0)
+    """part / whole, NaN where whole is 0; shapes broadcast."""
+    above, below = np.broadcast_arrays(part, np.asarray(whole, dtype=np.float64))
+    ratio: Float = np.divide(above, below, out=np.full(below.shape, np.nan), where=below != 0)
     return ratio
 
 
@@ -182,8 +182,8 @@ def spearman(counts: Counts) -> Float:
     together = ((table @ predicted_rank[..., None])[..., 0] * gold_rank).sum(-1)
     gold_spread = (gold * gold_rank**2).sum(-1)
     predicted_spread = (predicted * predicted_rank**2).sum(-1)
-    # the root of each, not of the product: a million items would overflow the exact integers
-    return np.clip(share(together, np.sqrt(gold_spread) * np.sqrt(predicted_spread)), -1, 1)
+    # one root of the product, so that equal spreads give exactly 1 for a perfect order
+    return np.clip(share(together, np.sqrt(gold_spread * predicted_spread)), -1, 1)
 
 
 def quadratic_weighted_kappa(counts: Counts) -> Float:

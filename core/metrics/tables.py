@@ -91,7 +91,7 @@ def counts_by_session(
         sessions: (n,) the session each turn belongs to.
 
     Returns:
-        (S, 5, 6), sessions in sorted order.
+        (S, 5, 6), sessions in the order of their names as text.
     """
     _, session = np.unique(np.asarray(sessions, dtype=str), return_inverse=True)
     rows = levels_of(gold, name="gold", missing=False)

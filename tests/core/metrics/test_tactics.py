@@ -1,8 +1,5 @@
 """The paper's tactic tables from their counts, and Table 1 from MentalManip itself."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -60,8 +57,7 @@ def test_tables_4_and_5_come_out_to_the_printed_digit(published, clips):
 
 
 @pytest.mark.shared
-def test_table_1_comes_out_of_mentalmanip_exactly():
-    shared = Path(os.environ.get("UNDERTONE_SHARED", Path(__file__).parents[4] / "shared"))
+def test_table_1_comes_out_of_mentalmanip_exactly(shared):
     dialogues = pd.read_csv(shared / "data/mentalmanip/mentalmanip_con.csv", dtype=str)
     named = [name for techniques in dialogues["Technique"] for name in gold_tactics(techniques)]
     assert printed(tactic_distribution(named)) == TABLE_1
