@@ -1,0 +1,1 @@
+"""Dataset builders: where each kind of source becomes the rows of a manifest."""

@@ -1,0 +1,1 @@
+"""Speech from text: an offline engine, level, turns kept on disk, dialogues composed of them."""

@@ -1,0 +1,111 @@
+"""Phase 1: one file per spoken turn, kept under its key.
+
+An interrupted build goes on where it stopped, an unchanged one speaks nothing
+again, and a changed line speaks that line only.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import soundfile
+
+from core.speech.engine import Engine, Sound, SpeechError, speakable, turn_key
+
+# Nobody speaks 30 letters a second: less sound than that is not the text.
+LETTERS_PER_SECOND_AT_MOST = 30.0
+SHORTEST_S = 0.12
+QUIETEST_PEAK = 1e-3
+TRIES = 2
+
+
+@dataclass
+class Tally:
+    """What a build asked of its engine."""
+
+    spoken: int = 0
+    kept: int = 0
+    silent: int = 0
+    characters: int = 0
+
+
+def spoken_turn(
+    engine: Engine, text: str, voice: str, folder: Path, tally: Tally | None = None
+) -> Sound | None:
+    """The turn's sound, from `folder` or else from the engine; None for a turn with no word in it.
+
+    Kept as 16-bit FLAC at the engine's rate. A level is no part of it: peaks over
+    full scale are brought under it here, loudness is set when turns are composed.
+
+    Raises:
+        SpeechError: the engine failed twice, or gave too little sound for the text twice.
+    """
+    tally = tally or Tally()
+    if not speakable(text):
+        tally.silent += 1
+        return None
+    path = folder / f"{turn_key(engine, text, voice)}.flac"
+    if path.exists():
+        tally.kept += 1
+    else:
+        sound = _spoken(engine, text, voice)
+        tally.spoken += 1
+        tally.characters += len(speakable(text))
+        folder.mkdir(parents=True, exist_ok=True)
+        write_flac(path, sound)
+    # Read back even when just written, so that a resumed build hears the same samples.
+    samples, rate_hz = soundfile.read(path, dtype="float32")
+    return Sound(samples, rate_hz)
+
+
+def write_flac(path: Path, sound: Sound, significant_bits: int = 16) -> None:
+    """16-bit FLAC, whole or not at all; peaks over full scale are scaled, never clipped.
+
+    Args:
+        significant_bits: fewer than 16 leaves the lowest bits zero, which FLAC does not store;
+            13 put the rounding noise 60 dB under speech at -23 LUFS.
+    """
+    peak = float(np.abs(sound.samples).max(initial=0.0))
+    samples = sound.samples / peak * 0.999 if peak > 0.999 else sound.samples
+    steps = 2 ** (significant_bits - 1)
+    samples = np.clip(np.round(samples * steps), -steps, steps - 1) / steps
+    part = path.with_name(path.name + ".part")
+    with part.open("wb") as stream:
+        soundfile.write(
+            stream,
+            samples,
+            sound.rate_hz,
+            format="FLAC",
+            subtype="PCM_16",
+            compression_level=1.0,
+        )
+        stream.flush()
+        os.fsync(stream.fileno())
+    part.replace(path)
+
+
+def complaint(sound: Sound, text: str) -> str | None:
+    """Why this sound cannot be that text, or None."""
+    letters = sum(character.isalnum() for character in text)
+    least = max(SHORTEST_S, letters / LETTERS_PER_SECOND_AT_MOST)
+    if sound.seconds < least:
+        return (
+            f"{sound.seconds:.2f} s of sound for {letters} letters, expected at least {least:.2f}"
+        )
+    if float(np.abs(sound.samples).max(initial=0.0)) < QUIETEST_PEAK:
+        return "silence"
+    return None
+
+
+def _spoken(engine: Engine, text: str, voice: str) -> Sound:
+    faults = []
+    for _ in range(TRIES):
+        sound = engine.speak(speakable(text), voice)
+        fault = complaint(sound, text)
+        if fault is None:
+            return sound
+        faults.append(fault)
+    raise SpeechError(f"{engine.name}, voice {voice}, {text!r}: {', then '.join(faults)}.")

@@ -1,0 +1,82 @@
+"""Options of the small entry points: `--name value` words, checked before any work.
+
+A wrong value is an `OptionError` whose message is one sentence; the entry point
+prints it and ends with exit code 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+
+class OptionError(ValueError):
+    """A value that cannot be meant; the message is one sentence that says what to do."""
+
+
+def read_options(
+    options: Mapping[str, tuple[str, str]],
+    arguments: Sequence[str] | None,
+    program: str,
+    purpose: str | None,
+) -> dict[str, str]:
+    """The words behind each option, defaults filled in; `--help` prints and exits.
+
+    Args:
+        options: name -> (default, meaning).
+        arguments: the command line's if None.
+
+    Raises:
+        OptionError: for an option that does not exist or has no value.
+    """
+    parser = _Parser(prog=program, description=purpose, allow_abbrev=False)
+    for name, (default, meaning) in options.items():
+        shown = f" [{default}]" if default else ""
+        parser.add_argument(f"--{name}", default=default, metavar="VALUE", help=meaning + shown)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    return {name: str(value).strip() for name, value in vars(parser.parse_args(words)).items()}
+
+
+def existing_folder(name: str, said: str) -> Path:
+    """The folder; raises OptionError where there is none."""
+    path = Path(said).expanduser()
+    if not said or not path.is_dir():
+        raise OptionError(f"{name}: there is no folder {said!r}.")
+    return path
+
+
+def existing_file(name: str, said: str) -> Path:
+    """The file; raises OptionError where there is none."""
+    path = Path(said).expanduser()
+    if not said or not path.is_file():
+        raise OptionError(f"{name}: there is no file {said!r}.")
+    return path
+
+
+def whole(name: str, said: str) -> int:
+    """A whole number of 0 or more; raises OptionError for anything else."""
+    if not said.isascii() or not said.isdigit():
+        raise OptionError(f"{name}: expected a whole number of 0 or more, found {said!r}.")
+    return int(said)
+
+
+def truth(name: str, said: str) -> bool:
+    """ "true" or "false"; raises OptionError for anything else."""
+    if said.lower() not in ("true", "false"):
+        raise OptionError(f"{name}: expected true or false, found {said!r}.")
+    return said.lower() == "true"
+
+
+def one_of(name: str, said: str, known: Sequence[str]) -> str:
+    """One of the known words; raises OptionError for anything else."""
+    if said not in known:
+        raise OptionError(f"{name}: expected one of {', '.join(known)}, found {said!r}.")
+    return said
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise OptionError(f"{message}; see --help.")
