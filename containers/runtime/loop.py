@@ -6,10 +6,12 @@ a bad clip costs its own item only. Each batch is on the disk before the next.
 
 from __future__ import annotations
 
+import sys
 import time
+import traceback
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from containers.runtime.adapter import Adapter, Answer, Clip, OutOfMemoryError, Prompt, PromptError
@@ -42,6 +44,7 @@ class Run:
     progress: Progress
     most_tokens: float = float("inf")
     halvings: int = 0
+    shown: set[str] = field(default_factory=set)
 
     def write(self, responses: Sequence[Response], audio_s: float = 0.0) -> None:
         """Append, fsync and count; a signal waits until it is done."""
@@ -143,7 +146,8 @@ def _answers(adapter: Adapter, prompts: Sequence[Prompt], watch: HangWatch) -> l
 
 def _after_failure(run: Run, batch: list[Sized], error: Exception) -> list[list[Sized]]:
     """What to try instead of a batch that raised; a batch of one is answered with the reason."""
-    no_memory = _is_out_of_memory(error)
+    no_memory = is_out_of_memory(error)
+    _show_once(run, error)
     if len(batch) > 1:
         if not no_memory:
             return [[entry] for entry in batch]
@@ -158,7 +162,15 @@ def _after_failure(run: Run, batch: list[Sized], error: Exception) -> list[list[
     return []
 
 
-def _is_out_of_memory(error: Exception) -> bool:
+def _show_once(run: Run, error: Exception) -> None:
+    # A reason of one line tells the reader of the table; whoever mends the adapter needs the rest.
+    if type(error).__name__ not in run.shown and not isinstance(error, PromptError):
+        run.shown.add(type(error).__name__)
+        traceback.print_exception(error, file=sys.stderr)
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether an adapter's error, or torch's own, means that there was not enough memory."""
     # torch's own error has the same name; the runtime does not import torch to ask for it.
     return isinstance(error, (OutOfMemoryError, MemoryError)) or (
         type(error).__name__ == "OutOfMemoryError"

@@ -12,7 +12,8 @@ and messages go to stderr.
 
 Exit codes: 0 every request has an answer or a status; 2 wrong arguments, card or
 requests; 3 the model does not load; 4 it does not hear; 5 another process writes
-the response file; 75 it hangs again and again; 130 and 143 after Ctrl-C and SIGTERM.
+the response file; 75 it hangs again and again (then there is no summary); 130
+and 143 after Ctrl-C and SIGTERM.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import os
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -37,7 +39,7 @@ from containers.runtime.batches import Sized
 from containers.runtime.canary import DeafError, Hearing, check_hearing
 from containers.runtime.card import Card, CardError, read_card
 from containers.runtime.clips import ClipError, read_clip
-from containers.runtime.loop import Run, answer_all, measured
+from containers.runtime.loop import Run, answer_all, is_out_of_memory, measured
 from containers.runtime.progress import Progress
 from containers.runtime.prompts import clip_names, prompt_of
 from containers.runtime.replies import Stamp, failure
@@ -153,8 +155,10 @@ def _answer(
         if good:
             adapter, summary["load_s"] = _loaded(options, card, stamp.precision)
             watch = _hang_watch(options, card, stamp, answers, progress)
-            if options.canary == "on" and (hearing := _canary(adapter, card, options.audio, good)):
-                summary["hearing"] = asdict(hearing)
+            if options.canary == "on":
+                with watch.watching(()):
+                    hearing = _canary(adapter, card, options.audio, good)
+                summary["hearing"] = hearing and asdict(hearing)
             answer_all(run, adapter, good, watch)
     finally:
         progress.finish()
@@ -172,6 +176,10 @@ def _loaded(options: argparse.Namespace, card: Card, precision: str) -> tuple[Ad
         )
     except ImportError as error:
         raise _missing_package(card, error) from error
+    except LoadError:
+        raise
+    except Exception as error:
+        raise _unexpected(card, "load", error, precision) from error
     return adapter, round(time.perf_counter() - started, 3)
 
 
@@ -196,6 +204,16 @@ def _missing_package(card: Card, error: ImportError) -> LoadError:
         f"{card.name}: a package is missing or does not fit ({error}). Install the model's "
         f"containers/{card.name}/requirements.txt in an environment of its own, or build its image."
     )
+
+
+def _unexpected(card: Card, doing: str, error: Exception, precision: str) -> LoadError:
+    """An error no adapter foresaw: one sentence for the user, the rest on stderr."""
+    if is_out_of_memory(error):
+        others = [name for name in card.capabilities.precisions if name != precision]
+        smaller = f" Try --precision {' or '.join(others)}." if others else ""
+        return LoadError(f"{card.name}: out of memory in {precision} ({error}).{smaller}")
+    traceback.print_exception(error, file=sys.stderr)
+    return LoadError(f"{card.name}: could not {doing}: {type(error).__name__}: {error}")
 
 
 def _canary(adapter: Adapter, card: Card, audio: Path, good: Sequence[Sized]) -> Hearing | None:
@@ -229,15 +247,21 @@ def _canary(adapter: Adapter, card: Card, audio: Path, good: Sequence[Sized]) ->
         raise LoadError(
             f"no folder for the canary's clips ({error}); mount a writable /tmp."
         ) from error
-    with scratch as folder:
-        return check_hearing(adapter, question, list(clips.values()), Path(folder))
+    try:
+        with scratch as folder:
+            return check_hearing(adapter, question, list(clips.values()), Path(folder))
+    except DeafError:
+        raise
+    except Exception as error:
+        raise _unexpected(card, "answer the canary", error, "this precision") from error
 
 
 def _hang_watch(
     options: argparse.Namespace, card: Card, stamp: Stamp, answers: AnswerFile, progress: Progress
 ) -> HangWatch:
     def start_anew(ids: Sequence[str]) -> None:
-        reason = f"no answer within {card.budget.timeout_s:g} s (a batch of {len(ids)})."
+        asked = f"a batch of {len(ids)}" if ids else "the canary"
+        reason = f"no answer within {card.budget.timeout_s:g} s ({asked})."
         with answers.writing:
             answers.append([failure(request_id, "timeout", reason, stamp) for request_id in ids])
             hangs = 1 + (0 if progress.answered else options.hangs)

@@ -165,6 +165,31 @@ def test_a_missing_package_is_named_with_the_lock_that_has_it(case, asked):
     assert "requirements.txt" in run.said
 
 
+def test_a_model_too_big_for_the_memory_names_the_smaller_precisions(case, asked):
+    case.ask(asked("to", "fine"))
+    run = case.run(mode="too_big")
+    assert run.code == 3
+    assert "out of memory in float32" in run.said
+    assert "Try --precision int8" in run.said
+
+
+@pytest.mark.parametrize(
+    ("mode", "says"),
+    [
+        ("broken", "could not load: KeyError: 'audio_tower.weight'"),
+        ("mute", "could not answer the canary: TypeError: unexpected keyword audios"),
+    ],
+)
+def test_an_error_no_adapter_foresaw_ends_in_one_sentence_after_its_traceback(
+    case, asked, mode, says
+):
+    case.ask(asked("ao", "", case.clip("a.wav")))
+    run = case.run(mode=mode)
+    assert run.code == 3
+    assert run.said.splitlines()[-1].endswith(says)
+    assert "Traceback" in run.said
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [

@@ -2,8 +2,8 @@
 
 `raise`, `nan`, `oom` (never fits), `hang`, `slow` (0.3 s), `long` (text at its
 limit). `SCRIPTED` in the environment sets the mode of the whole model: `deaf`,
-`cuts`, `small` (fits two at a time), `unloadable`, `needs_torch`, `stuck` (every batch
-hangs).
+`cuts`, `small` (fits two at a time), `unloadable`, `too_big`, `broken`, `needs_torch`,
+`stuck` (every batch hangs), `mute` (raises on the canary).
 """
 
 from __future__ import annotations
@@ -21,6 +21,10 @@ MODE = os.environ.get("SCRIPTED", "")
 def load(card, weights, *, precision, device_map):
     if MODE == "unloadable":
         raise LoadError(f"{weights}/model.safetensors is missing; fetch it with: fetch-it.")
+    if MODE == "too_big":
+        raise MemoryError("CUDA out of memory")
+    if MODE == "broken":
+        raise KeyError("audio_tower.weight")
     if MODE == "needs_torch":
         import a_package_nobody_has  # noqa: F401
     return Scripted()
@@ -31,6 +35,8 @@ class Scripted:
         self.work = Work()
 
     def next_token_logits(self, batch):
+        if MODE == "mute":
+            raise TypeError("unexpected keyword audios")
         return np.stack([self._logits(prompt) for prompt in batch])
 
     def answer(self, batch):
