@@ -1,0 +1,84 @@
+"""Sampled answers without sampling passes: seeded draws from one exact distribution.
+
+The distribution of the first answer token is known, so five votes are five draws from it.
+Temperature and top-p are applied as Hugging Face's generation does: the labels are the
+only tokens (the constraint comes first), then temperature, then top-p.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+V = TypeVar("V", bound=Hashable)
+
+
+def sampling_distribution(
+    logprobs: Mapping[str, float], *, temperature: float, top_p: float
+) -> dict[str, float]:
+    """The probabilities a sampler would draw labels with.
+
+    Args:
+        logprobs: label -> log probability, up to a common constant; -inf for none.
+        temperature: divides the log probabilities; 0 leaves the likeliest label alone.
+        top_p: in (0, 1]. Labels are kept from the likeliest on, until they hold at least
+            this much; what is kept sums to 1 again. The likeliest is always kept.
+
+    Returns:
+        Label -> probability, in the order given; 0 for labels cut off. Of equally likely
+        labels the earlier one counts as likelier.
+
+    Raises:
+        ValueError: no label has a probability, or a setting is out of range.
+
+    Source: Holtzman et al. (2020), The curious case of neural text degeneration.
+    """
+    if temperature < 0 or not 0 < top_p <= 1:
+        raise ValueError(
+            f"expected temperature >= 0 and 0 < top_p <= 1, found {temperature} and {top_p}."
+        )
+    found = np.array(list(logprobs.values()), dtype=np.float64)
+    if np.isnan(found).any() or not (found > -math.inf).any():
+        raise ValueError(
+            f"expected a log probability for a label at least, found {dict(logprobs)}."
+        )
+    likeliest_first = np.argsort(-found, kind="stable")
+    if temperature == 0:
+        kept = likeliest_first[:1]
+        weights = np.ones_like(found)
+    else:
+        weights = np.exp((found - found.max()) / temperature)
+        shares = weights[likeliest_first] / weights.sum()
+        before = np.concatenate([[0.0], np.cumsum(shares)[:-1]])
+        kept = likeliest_first[before < top_p]
+    probabilities = np.zeros_like(found)
+    probabilities[kept] = weights[kept] / weights[kept].sum()
+    return dict(zip(logprobs, probabilities.tolist(), strict=True))
+
+
+def draw(logprobs: Mapping[str, float], *, temperature: float, top_p: float, seed: int) -> str:
+    """One label drawn as a sampler would; the same seed draws the same label.
+
+    Args:
+        logprobs, temperature, top_p: as in `sampling_distribution`.
+        seed: of this draw alone (`core.seeds.seed_of` of run, item and vote).
+    """
+    shares = sampling_distribution(logprobs, temperature=temperature, top_p=top_p)
+    labels = list(shares)
+    chosen = np.random.default_rng(seed).choice(len(labels), p=list(shares.values()))
+    return labels[int(chosen)]
+
+
+def majority(votes: Sequence[V | None]) -> V | None:
+    """The value with the most votes; None where there is no vote or the lead is shared.
+
+    Votes of None (a vote without an answer) count for nobody.
+    """
+    counted = Counter(vote for vote in votes if vote is not None).most_common(2)
+    if not counted or (len(counted) == 2 and counted[0][1] == counted[1][1]):
+        return None
+    return counted[0][0]
