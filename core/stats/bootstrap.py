@@ -244,7 +244,9 @@ def difference(metric: Metric) -> Metric:
 
     Returns:
         Function over (..., R, C, C), axes gold, first, second; for a paired bootstrap, since
-        drawing from the joint table keeps both answers to an item together.
+        drawing from the joint table keeps both answers to an item together. Without the columns
+        of no answer the difference is over the items both answered; with them each metric
+        rests on the items its own side answered.
     """
 
     def first_minus_second(joint: Counts) -> Float:
@@ -316,14 +318,15 @@ def _bca_levels(
         left_out: (..., J) the metric with one item (or session) of each kind left out.
         weights: (..., J) how many items are of that kind.
 
-    They do not exist where all resamples lie on one side of the value, or the metric is
-    undefined once some item is left out.
+    They do not exist where all resamples lie on one side of the value. A leave-one-out value
+    that is undefined is no part of the skewness.
     """
     defined = np.maximum((~np.isnan(redrawn)).sum(-1), 1)
     at = value[..., None]
     # half of the ties: the metrics are discrete, and all-equal resamples mean no bias
     below = ((redrawn < at).sum(-1) + (redrawn == at).sum(-1) / 2) / defined
     bias = ndtri(below)
+    weights = np.where(np.isnan(left_out), 0.0, weights)
     present = weights > 0
     kept = np.where(present, left_out, 0.0)
     mean = (weights * kept).sum(-1) / np.maximum(weights.sum(-1), 1)

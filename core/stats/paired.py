@@ -7,7 +7,7 @@ and its Holm-adjusted p. A family is what one call compares.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -265,24 +265,35 @@ def _check_over(over: str) -> None:
 
 
 def joint_table(
-    aligned: Aligned, first: str, second: str, *, by_session: bool = False
+    aligned: Aligned,
+    first: str,
+    second: str,
+    *,
+    by_session: bool = False,
+    count: Callable[[Any, Any, Any], NDArray[np.int64]] = tables.joint_counts,
 ) -> NDArray[np.int64]:
-    """The joint table of two cells' distress ratings, for a paired bootstrap of any metric.
+    """The joint table of two cells, for a paired bootstrap of the difference of any metric.
 
     Args:
         by_session: one table a session, for the cluster bootstrap.
+        count: `core.metrics.tables.joint_counts` for distress ratings,
+            `core.metrics.binary.joint_counts` for YES and NO.
 
     Returns:
-        (5, 6, 6), axes gold, first, second; (S, 5, 6, 6) by session.
+        (R, R + 1, R + 1), axes gold, first, second, the last of each no answer; by session
+        (S, R, R + 1, R + 1). `[..., :-1, :-1]` is the part that both answered.
     """
     (one,), (two,) = _places(aligned.names, [(first, second)])
     triple = (aligned.gold, aligned.predicted[one], aligned.predicted[two])
     if not by_session:
-        return tables.joint_counts(*triple)
+        return count(*triple)
     if aligned.sessions is None:
-        raise ValueError("by_session: the predictions tables have no group_id column.")
+        raise ValueError(
+            "by_session: the predictions tables have no group_id column to tell sessions by. "
+            "Add one, or draw items."
+        )
     chosen = [np.flatnonzero(aligned.sessions == name) for name in np.unique(aligned.sessions)]
-    return np.stack([tables.joint_counts(*(part[rows] for part in triple)) for rows in chosen])
+    return np.stack([count(*(column[rows] for column in triple)) for rows in chosen])
 
 
 def compare_answers(

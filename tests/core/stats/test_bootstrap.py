@@ -139,6 +139,14 @@ def test_bca_of_a_metric_at_its_bound_is_undefined_rather_than_wrong():
     assert (interval.low, interval.high) == (1, 1)
 
 
+def test_bca_leaves_out_what_is_undefined_without_one_item():
+    # without its one item of gold 5 the macro average does not exist
+    table = counts([1, 1, 2, 2, 3, 3, 4, 4, 5], [1, 2, 2, 3, 3, 4, 4, 2, 4])
+    interval = bootstrap(table, METRICS, method="bca")["macro_mae"]
+    assert interval.undefined > 0
+    assert interval.low < interval.value < interval.high
+
+
 def test_the_cluster_bootstrap_draws_whole_sessions():
     gold, predicted = ratings(120)
     sessions = np.repeat(np.arange(12), 10)

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from core.metrics import binary
 from core.metrics.ordinal import METRICS
 from core.metrics.tables import counts
 from core.stats.bootstrap import bootstrap, cluster_bootstrap, difference
@@ -138,6 +139,33 @@ def test_answers_are_compared_by_mcnemar_and_over_sessions():
     assert row["p"] == row["p_holm"] == pytest.approx(2 / 2**10)
     assert row["p_sessions"] == pytest.approx(2 / 2**10)
     assert row["difference"] == 0.5
+
+
+def test_binary_differences_have_paired_intervals_over_clips_and_over_dialogues():
+    gold = ["YES", "NO"] * 10
+    ids, groups = [f"clip-{n:02d}" for n in range(20)], [f"dialogue-{n // 4}" for n in range(20)]
+    right = predictions(gold, gold, ids, groups)
+    mostly = predictions([*gold[:16], "NO", "YES", "NO", None], gold, ids, groups)
+    aligned = align({"right": right, "mostly": mostly})
+    accuracy = {"accuracy": difference(binary.accuracy)}
+    joint = joint_table(aligned, "right", "mostly", count=binary.joint_counts)[:, :-1, :-1]
+    over_clips = bootstrap(joint, accuracy)["accuracy"]
+    # of 19 clips both answered, the second got 3 wrong
+    assert over_clips.value == pytest.approx(3 / 19)
+    by_dialogue = joint_table(
+        aligned, "right", "mostly", by_session=True, count=binary.joint_counts
+    )
+    over_dialogues = cluster_bootstrap(by_dialogue[..., :-1, :-1], accuracy)["accuracy"]
+    assert over_dialogues.value == over_clips.value
+    # all three are in one dialogue, so some resamples have none and some several times three
+    assert over_dialogues.low == 0
+    assert over_dialogues.high > over_clips.high
+
+
+def test_sessions_need_a_group_column():
+    aligned = align({"one": predictions([1, 2, 3, 4]), "two": predictions([1, 2, 3, 4])})
+    with pytest.raises(ValueError, match="no group_id column"):
+        joint_table(aligned, "one", "two", by_session=True)
 
 
 def test_an_unknown_cell_is_refused():
