@@ -18,9 +18,9 @@ class AudioFlamingo3(TransformersAdapter):
 
     def encode(self, samples: Samples) -> tuple[Tensor, float]:
         processor = self.processor
-        features = processor(
-            text=processor.audio_token, audio=[samples], sampling_rate=RATE_HZ
-        ).to(self.device)
+        features = processor(text=processor.audio_token, audio=[samples], sampling_rate=RATE_HZ).to(
+            self.device
+        )
         mask = features.input_features_mask
         rows: Tensor = self.model.get_audio_features(
             features.input_features.to(self.model.dtype), mask

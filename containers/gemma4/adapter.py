@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -17,7 +18,7 @@ class Gemma4(TransformersAdapter):
     """25 rows a second."""
 
     model_class = "Gemma4ForConditionalGeneration"
-    template_options = {"enable_thinking": False}
+    template_options: ClassVar[dict[str, Any]] = {"enable_thinking": False}
 
     def encode(self, samples: Samples) -> tuple[Tensor, float]:
         extractor = self.processor.feature_extractor

@@ -164,9 +164,7 @@ def _begins(form: Form, other: Form) -> bool:
 
 def _rest_scores(model: LanguageModel, past: Past, forms: Sequence[Form]) -> list[float]:
     """Log-probability of each form's second to last token, teacher-forced in one batch."""
-    rows = [
-        model.token_inputs(torch.tensor([form[:-1]], device=model.device)) for form in forms
-    ]
+    rows = [model.token_inputs(torch.tensor([form[:-1]], device=model.device)) for form in forms]
     hidden, _ = extend(model, select(past, [0] * len(forms)), rows)
     scores: list[float] = []
     for row, form in enumerate(forms):
@@ -179,4 +177,6 @@ def _rest_scores(model: LanguageModel, past: Past, forms: Sequence[Form]) -> lis
 
 def _rows(model: LanguageModel, ids: Tensor) -> list[dict[str, Tensor]]:
     inputs = model.token_inputs(ids)
-    return [{name: value[row : row + 1] for name, value in inputs.items()} for row in range(len(ids))]
+    return [
+        {name: value[row : row + 1] for name, value in inputs.items()} for row in range(len(ids))
+    ]

@@ -21,12 +21,10 @@ from containers.runtime.language_model import LanguageModel, Rendered
 from containers.runtime.prefix import PrefixStore, prefill, prefix_name, select
 
 
-def next_token_logits(
-    model: LanguageModel, batch: Sequence[Prompt], store: PrefixStore
-) -> Logits:
+def next_token_logits(model: LanguageModel, batch: Sequence[Prompt], store: PrefixStore) -> Logits:
     """(B, V) raw float32 logits at the first answer position; see `Adapter`."""
     rows: dict[int, Logits] = {}
-    with _no_gradients():
+    with _guarded():
         for places, rendered in _together(model, batch):
             logits, _ = prefill(model, rendered, store)
             for place, row in zip(places, logits.float().cpu().numpy(), strict=True):
@@ -37,16 +35,14 @@ def next_token_logits(
 def answer(model: LanguageModel, batch: Sequence[Prompt], store: PrefixStore) -> list[Answer]:
     """One answer a prompt, in order; see `Adapter`."""
     answers: dict[int, Answer] = {}
-    with _no_gradients():
+    with _guarded():
         for places, rendered in _together(model, batch):
             for place, one in zip(places, _answers(model, rendered, store), strict=True):
                 answers[place] = one
     return [answers[place] for place in range(len(batch))]
 
 
-def _answers(
-    model: LanguageModel, batch: Sequence[Rendered], store: PrefixStore
-) -> list[Answer]:
+def _answers(model: LanguageModel, batch: Sequence[Rendered], store: PrefixStore) -> list[Answer]:
     forms = [
         label_forms(model, rendered.prompt.choices) if rendered.prompt.choices else None
         for rendered in batch
@@ -97,7 +93,7 @@ def _together(
 
 
 @contextmanager
-def _no_gradients() -> Iterator[None]:
+def _guarded() -> Iterator[None]:
     try:
         with torch.inference_mode():
             yield

@@ -41,7 +41,12 @@ def load_checkpoint(
     try:
         processor = transformers.AutoProcessor.from_pretrained(folder, local_files_only=True)
         model, report = getattr(transformers, model_class).from_pretrained(
-            folder, local_files_only=True, output_loading_info=True, **options
+            folder,
+            local_files_only=True,
+            output_loading_info=True,
+            # Not to ignore them, but to have them named in the report.
+            ignore_mismatched_sizes=True,
+            **options,
         )
     except ImportError as error:
         raise LoadError(f"{card.name}: {error}\n{_packages(card)}") from error
@@ -51,7 +56,9 @@ def load_checkpoint(
                 f"{card.name}: the weights do not fit in {precision} ({error}). Use a smaller "
                 "-P precision, or -P device_map=auto with more GPUs."
             ) from error
-        raise LoadError(f"{card.name}: {folder} does not load: {error}\n{_weights(card)}") from error
+        raise LoadError(
+            f"{card.name}: {folder} does not load: {error}\n{_weights(card)}"
+        ) from error
     _check_complete(card, folder, report)
     return processor, model.eval()
 

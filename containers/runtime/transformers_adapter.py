@@ -8,9 +8,11 @@ adapter says how a clip is encoded and little else.
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,7 +21,16 @@ import torch
 from torch import Tensor
 
 from containers.runtime import inference
-from containers.runtime.adapter import Answer, Clip, Logits, Prompt, PromptError, Samples, Words, Work
+from containers.runtime.adapter import (
+    Answer,
+    Clip,
+    Logits,
+    Prompt,
+    PromptError,
+    Samples,
+    Words,
+    Work,
+)
 from containers.runtime.card import Card
 from containers.runtime.language_model import Inputs, Past, Rendered, Span
 from containers.runtime.loading import load_checkpoint
@@ -73,7 +84,7 @@ class TransformersAdapter:
         raise NotImplementedError
 
     def placeholders(self, rows: int) -> str:
-        """The text that stands for a clip of so many rows where the template has one placeholder."""
+        """What replaces the template's one placeholder for a clip of so many rows."""
         return str(self.processor.audio_token * rows)
 
     def control_tokens(self) -> list[str]:
@@ -102,7 +113,10 @@ class TransformersAdapter:
     def prompt_ids(self, prompt: Prompt, rows: Sequence[int]) -> list[int]:
         """Token ids of the whole prompt, `rows[i]` audio placeholders for its i-th clip."""
         text = self.processor.apply_chat_template(
-            conversation(prompt), add_generation_prompt=True, tokenize=False, **self.template_options
+            conversation(prompt),
+            add_generation_prompt=True,
+            tokenize=False,
+            **self.template_options,
         )
         pieces = text.split(self.processor.audio_token)
         if len(pieces) != len(rows) + 1:
@@ -110,8 +124,7 @@ class TransformersAdapter:
                 f"the chat template gave {len(pieces) - 1} places for {len(rows)} clips."
             )
         text = pieces[0] + "".join(
-            self.placeholders(count) + piece
-            for count, piece in zip(rows, pieces[1:], strict=True)
+            self.placeholders(count) + piece for count, piece in zip(rows, pieces[1:], strict=True)
         )
         bos = self.tokenizer.bos_token
         ids: list[int] = self.tokenizer.encode(
@@ -178,12 +191,12 @@ class TransformersAdapter:
 
     def _without_control_tokens(self, prompt: Prompt) -> Prompt:
         """Break control tokens that stand in the words: said in a transcript, they are words."""
-        tokens = self.control_tokens()
+        tokens = self._control_pattern
+        if tokens is None:
+            return prompt
 
         def plain(text: str) -> str:
-            for token in tokens:
-                text = text.replace(token, f"{token[0]} {token[1:]}")
-            return text
+            return tokens.sub(lambda found: f"{found[0][0]} {found[0][1:]}", text)
 
         parts = tuple(
             replace(part, text=plain(part.text)) if isinstance(part, Words) else part
@@ -191,13 +204,20 @@ class TransformersAdapter:
         )
         return replace(prompt, system=plain(prompt.system) if prompt.system else None, parts=parts)
 
+    @cached_property
+    def _control_pattern(self) -> re.Pattern[str] | None:
+        tokens = sorted(self.control_tokens(), key=len, reverse=True)
+        return re.compile("|".join(map(re.escape, tokens))) if tokens else None
+
     def _encoded(self, clip: Clip) -> Tensor:
         rows = self._clips.get(clip.name)
         if rows is None:
             with torch.inference_mode():
                 rows, seconds = self.encode(clip.samples)
             if not len(rows):
-                raise PromptError(f"clip {clip.name} ({clip.seconds:.3f} s) is too short to encode.")
+                raise PromptError(
+                    f"clip {clip.name} ({clip.seconds:.3f} s) is too short to encode."
+                )
             cut = clip.seconds - seconds > LAST_FRAMES_S
             self.work.encoder_seconds += clip.seconds
             self._clips.put(clip.name, rows, clip.seconds, seconds if cut else clip.seconds)

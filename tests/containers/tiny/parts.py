@@ -54,14 +54,16 @@ def loud(model, seed: int = 0, embedding: float = 1.0) -> None:
 
 
 def voice(seconds: float, pitch_hz: float, seed: int = 0) -> np.ndarray:
-    """A harmonic tone with syllables and some breath, (n,) float32."""
+    """A harmonic tone with syllables and some breath, (n,) float32 on the 16-bit grid."""
     rng = np.random.default_rng(seed)
     time = np.arange(round(seconds * RATE_HZ)) / RATE_HZ
     glide = pitch_hz * (1 + 0.2 * np.sin(2 * np.pi * rng.uniform(0.5, 2) * time))
     phase = 2 * np.pi * np.cumsum(glide) / RATE_HZ
     tone = sum(np.sin(k * phase) / k for k in range(1, 9))
     syllables = np.maximum(0, np.sin(2 * np.pi * rng.uniform(2, 4) * time)) ** 2
-    return (0.2 * syllables * tone + 0.005 * rng.standard_normal(len(time))).astype(np.float32)
+    samples = 0.2 * syllables * tone + 0.005 * rng.standard_normal(len(time))
+    # Voxtral's tokenizer rewrites clips as 16 bit; on the grid that changes nothing.
+    return (np.round(samples * 32768) / 32768).astype(np.float32)
 
 
 def write_clip(folder: Path, name: str, samples: np.ndarray):
