@@ -20,26 +20,25 @@ from __future__ import annotations
 
 import argparse
 import faulthandler
-import importlib.util
 import json
 import os
 import sys
 import tempfile
 import time
-import traceback
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-from containers.runtime.adapter import Adapter, LoadError
+from containers.runtime.adapter import Adapter, Clip, LoadError
+from containers.runtime.adapters import load_adapter, unforeseen
 from containers.runtime.answers import AnswerFile, BusyError
 from containers.runtime.batches import Sized
 from containers.runtime.canary import DeafError, Hearing, check_hearing
 from containers.runtime.card import Card, CardError, read_card
 from containers.runtime.clips import ClipError, read_clip
-from containers.runtime.loop import Run, answer_all, is_out_of_memory, measured
+from containers.runtime.loop import Run, answer_all, measured
 from containers.runtime.progress import Progress
 from containers.runtime.prompts import clip_names, prompt_of
 from containers.runtime.replies import Stamp, failure
@@ -52,12 +51,41 @@ MOST_HANGS = 3
 CANARY_CANDIDATES = 8
 
 
+@dataclass(frozen=True)
+class Job:
+    """One call of the command: what was asked for, and what it holds open."""
+
+    options: argparse.Namespace
+    card: Card
+    stamp: Stamp
+    requests: Sequence[Request]
+    answers: AnswerFile
+    signals: Signals
+    out: SummaryOnly
+
+
+class SummaryOnly:
+    """Keeps stdout for the summary: what a library prints there goes to stderr instead."""
+
+    def __init__(self) -> None:
+        sys.stdout.flush()
+        self._stdout = os.dup(1)
+        os.dup2(2, 1)
+
+    def write(self, summary: dict[str, Any]) -> None:
+        os.write(self._stdout, (json.dumps({"summary": summary}) + "\n").encode())
+
+    def give_back(self) -> None:
+        """Before another program takes over this process."""
+        os.dup2(self._stdout, 1)
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run the command; returns its exit code and never raises for what a user can mend."""
     options = _options(arguments)
     signals = Signals()
     try:
-        return _serve(options, signals)
+        _serve(_job(options, signals))
     except (CardError, ProtocolError) as error:
         return _sorry(WRONG_INPUT, error)
     except LoadError as error:
@@ -68,11 +96,15 @@ def main(arguments: Sequence[str]) -> int:
         return _sorry(BUSY, error)
     except Stopped as stopped:
         return 128 + stopped.number
+    return DONE
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m containers.runtime", description=__doc__)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(
+        prog="python -m containers.runtime",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     for name, explained in (
         ("card", "the model's model.toml; its adapter.py is beside it"),
         ("weights", "folder of the model's weights"),
@@ -95,7 +127,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _serve(options: argparse.Namespace, signals: Signals) -> int:
+def _job(options: argparse.Namespace, signals: Signals) -> Job:
     card = read_card(options.card)
     precision = options.precision or card.capabilities.precisions[0]
     if precision not in card.capabilities.precisions:
@@ -103,14 +135,22 @@ def _serve(options: argparse.Namespace, signals: Signals) -> int:
             f"{options.card}: {card.name} has no precision {precision!r}; "
             f"it has {', '.join(card.capabilities.precisions)}."
         )
-    requests = _requests(options.requests)
-    stamp = Stamp(card.digest, options.image, precision)
+    try:
+        requests = read_requests(options.requests)
+    except OSError as error:
+        raise ProtocolError(f"{options.requests}: cannot be read ({error.strerror}).") from error
     answers = AnswerFile(options.responses, options.run_start)
     if not options.outlive_parent:
         end_with_parent(answers.writing)
-    summary: dict[str, Any] = {"model": card.name, "requests": len(requests)}
+    stamp = Stamp(card.digest, options.image, precision)
+    return Job(options, card, stamp, requests, answers, signals, SummaryOnly())
+
+
+def _serve(job: Job) -> None:
+    """Answer what is pending, and write the summary however it ends."""
+    summary: dict[str, Any] = {"model": job.card.name, "requests": len(job.requests)}
     try:
-        _answer(options, signals, card, stamp, answers, requests, summary)
+        _answer(job, summary)
         summary["ended"] = "done"
     except Stopped:
         summary["ended"] = "stopped"
@@ -119,45 +159,33 @@ def _serve(options: argparse.Namespace, signals: Signals) -> int:
         summary["ended"] = type(error).__name__
         raise
     finally:
-        with signals.held():
-            summary["counts"] = answers.counts(requests)
-            print(json.dumps({"summary": summary}), flush=True)
-    return DONE
+        with job.signals.held():
+            summary["counts"] = job.answers.counts(job.requests)
+            job.out.write(summary)
 
 
-def _requests(path: Path) -> list[Request]:
-    try:
-        return read_requests(path)
-    except OSError as error:
-        raise ProtocolError(f"{path}: cannot be read ({error.strerror}).") from error
-
-
-def _answer(
-    options: argparse.Namespace,
-    signals: Signals,
-    card: Card,
-    stamp: Stamp,
-    answers: AnswerFile,
-    requests: Sequence[Request],
-    summary: dict[str, Any],
-) -> None:
-    pending = answers.pending(requests)
+def _answer(job: Job, summary: dict[str, Any]) -> None:
+    pending = job.answers.pending(job.requests)
     summary["answered"] = 0
     if not pending:
         return
-    good, bad = measured(pending, card, options.audio, stamp)
-    progress = Progress(len(pending), sum(entry.audio_s for entry in good), sys.stderr)
-    run = Run(card, options.audio, answers, stamp, signals, progress)
+    audio = job.options.audio
+    good, bad = measured(pending, job.card, audio, job.stamp)
+    seconds = sum(entry.audio_s for entry in good)
+    progress = Progress(len(pending), seconds, sys.stderr, job.options.log_every)
+    run = Run(job.card, audio, job.answers, job.stamp, job.signals, progress)
     adapter: Adapter | None = None
     try:
         if bad:
             run.write(bad)
         if good:
-            adapter, summary["load_s"] = _loaded(options, card, stamp.precision)
-            watch = _hang_watch(options, card, stamp, answers, progress)
-            if options.canary == "on":
+            started = time.perf_counter()
+            adapter = _loaded(job)
+            summary["load_s"] = round(time.perf_counter() - started, 3)
+            watch = HangWatch(job.card.budget.timeout_s, _starting_anew(job, progress))
+            if job.options.canary == "on":
                 with watch.watching(()):
-                    hearing = _canary(adapter, card, options.audio, good)
+                    hearing = _canary(job, adapter, good)
                 summary["hearing"] = hearing and asdict(hearing)
             answer_all(run, adapter, good, watch)
     finally:
@@ -167,114 +195,69 @@ def _answer(
             summary["work"] = asdict(adapter.work)
 
 
-def _loaded(options: argparse.Namespace, card: Card, precision: str) -> tuple[Adapter, float]:
-    started = time.perf_counter()
-    module = _adapter_module(options.card, card)
-    try:
-        adapter: Adapter = module.load(
-            card, options.weights, precision=precision, device_map=options.device_map
-        )
-    except ImportError as error:
-        raise _missing_package(card, error) from error
-    except LoadError:
-        raise
-    except Exception as error:
-        raise _unexpected(card, "load", error, precision) from error
-    return adapter, round(time.perf_counter() - started, 3)
-
-
-def _adapter_module(card_path: Path, card: Card) -> ModuleType:
-    """`adapter.py` beside the card, wherever the folder is."""
-    path = card_path.resolve().parent / "adapter.py"
-    name = f"containers.{path.parent.name}.adapter"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None or not path.exists():
-        raise LoadError(f"{path}: no adapter beside the card.")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except ImportError as error:
-        raise _missing_package(card, error) from error
-    return module
-
-
-def _missing_package(card: Card, error: ImportError) -> LoadError:
-    return LoadError(
-        f"{card.name}: a package is missing or does not fit ({error}). Install the model's "
-        f"containers/{card.name}/requirements.txt in an environment of its own, or build its image."
+def _loaded(job: Job) -> Adapter:
+    return load_adapter(
+        job.options.card,
+        job.card,
+        job.options.weights,
+        precision=job.stamp.precision,
+        device_map=job.options.device_map,
     )
 
 
-def _unexpected(card: Card, doing: str, error: Exception, precision: str) -> LoadError:
-    """An error no adapter foresaw: one sentence for the user, the rest on stderr."""
-    if is_out_of_memory(error):
-        others = [name for name in card.capabilities.precisions if name != precision]
-        smaller = f" Try --precision {' or '.join(others)}." if others else ""
-        return LoadError(f"{card.name}: out of memory in {precision} ({error}).{smaller}")
-    traceback.print_exception(error, file=sys.stderr)
-    return LoadError(f"{card.name}: could not {doing}: {type(error).__name__}: {error}")
-
-
-def _canary(adapter: Adapter, card: Card, audio: Path, good: Sequence[Sized]) -> Hearing | None:
+def _canary(job: Job, adapter: Adapter, good: Sequence[Sized]) -> Hearing | None:
     """Check hearing with a question of the run, preferably one without the transcript."""
-    spoken = [entry for entry in good if clip_names(entry.request)]
-    if not spoken:
-        return None
-    names = dict.fromkeys(
-        name
-        for entry in sorted(spoken, key=lambda entry: -entry.audio_s)
-        for name in clip_names(entry.request)
-    )
-    clips = {}
-    for name in names:
-        try:
-            clips[name] = read_clip(audio / name)
-        except ClipError:
-            continue
-        if len(clips) == CANARY_CANDIDATES:
-            break
-    askable = [entry.request for entry in spoken if set(clip_names(entry.request)) <= set(clips)]
+    by_length = sorted(good, key=lambda entry: -entry.audio_s)
+    spoken = [entry.request for entry in by_length if clip_names(entry.request)]
+    clips = _readable(job.options.audio, (name for r in spoken for name in clip_names(r)))
+    askable = [request for request in spoken if set(clip_names(request)) <= set(clips)]
     if not askable:
         return None
-    silent = [
+    wordless = [
         request for request in askable if all(p.get("slot") != "transcript" for p in request.parts)
     ]
-    question, _ = prompt_of((silent or askable)[0], clips, card.capabilities)
+    question, _ = prompt_of((wordless or askable)[0], clips, job.card.capabilities)
     try:
-        scratch = tempfile.TemporaryDirectory(prefix="canary-")
-    except OSError as error:
-        raise LoadError(
-            f"no folder for the canary's clips ({error}); mount a writable /tmp."
-        ) from error
-    try:
-        with scratch as folder:
+        with tempfile.TemporaryDirectory(prefix="canary-") as folder:
             return check_hearing(adapter, question, list(clips.values()), Path(folder))
     except DeafError:
         raise
     except Exception as error:
-        raise _unexpected(card, "answer the canary", error, "this precision") from error
+        doing = "answer the canary (its clips go into the temporary folder)"
+        raise unforeseen(job.card, doing, error, job.stamp.precision) from error
 
 
-def _hang_watch(
-    options: argparse.Namespace, card: Card, stamp: Stamp, answers: AnswerFile, progress: Progress
-) -> HangWatch:
+def _readable(audio: Path, names: Iterable[str]) -> dict[str, Clip]:
+    """The first few clips that can be read, by name."""
+    clips: dict[str, Clip] = {}
+    for name in dict.fromkeys(names):
+        if len(clips) == CANARY_CANDIDATES:
+            break
+        with suppress(ClipError):
+            clips[name] = read_clip(audio / name)
+    return clips
+
+
+def _starting_anew(job: Job, progress: Progress) -> Callable[[Sequence[str]], None]:
+    """What to do about a hang: write the batch's timeouts and become a fresh process."""
+
     def start_anew(ids: Sequence[str]) -> None:
         asked = f"a batch of {len(ids)}" if ids else "the canary"
-        reason = f"no answer within {card.budget.timeout_s:g} s ({asked})."
-        with answers.writing:
-            answers.append([failure(request_id, "timeout", reason, stamp) for request_id in ids])
-            hangs = 1 + (0 if progress.answered else options.hangs)
+        reason = f"no answer within {job.card.budget.timeout_s:g} s ({asked})."
+        with job.answers.writing:
+            job.answers.append([failure(each, "timeout", reason, job.stamp) for each in ids])
+            hangs = 1 + (0 if progress.answered else job.options.hangs)
             print(f"{reason} Starting anew without it.", file=sys.stderr, flush=True)
             faulthandler.dump_traceback(sys.stderr)
             if hangs >= MOST_HANGS:
                 print(f"{hangs} hangs with no answer between them.", file=sys.stderr, flush=True)
                 os._exit(HANGS)
             # The last value of an option counts, so these override an earlier restart's.
-            again = ["--run-start", str(answers.run_start), "--hangs", str(hangs)]
+            again = ["--run-start", str(job.answers.run_start), "--hangs", str(hangs)]
+            job.out.give_back()
             os.execv(sys.executable, [*sys.orig_argv, *again])
 
-    return HangWatch(card.budget.timeout_s, start_anew)
+    return start_anew
 
 
 def _speed(progress: Progress) -> dict[str, float]:

@@ -73,8 +73,7 @@ class Ended:
 
 def ended(case: Case, process: subprocess.Popen) -> Ended:
     out, said = process.communicate(timeout=60)
-    lines = out.strip().splitlines()
-    summary = json.loads(lines[-1])["summary"] if lines else {}
+    summary = json.loads(out)["summary"] if out else {}
     return Ended(process.returncode, summary, said, read_responses(case.responses))
 
 

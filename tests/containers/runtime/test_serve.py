@@ -165,6 +165,14 @@ def test_a_missing_package_is_named_with_the_lock_that_has_it(case, asked):
     assert "requirements.txt" in run.said
 
 
+def test_stdout_holds_the_summary_alone_whatever_a_library_prints(case, asked):
+    case.ask(asked("to", "fine"))
+    run = case.run(mode="chatty")
+    assert run.summary["counts"] == {"ok": 1}
+    assert "Loading checkpoint" in run.said
+    assert "native code" in run.said
+
+
 def test_a_model_too_big_for_the_memory_names_the_smaller_precisions(case, asked):
     case.ask(asked("to", "fine"))
     run = case.run(mode="too_big")
@@ -177,7 +185,10 @@ def test_a_model_too_big_for_the_memory_names_the_smaller_precisions(case, asked
     ("mode", "says"),
     [
         ("broken", "could not load: KeyError: 'audio_tower.weight'"),
-        ("mute", "could not answer the canary: TypeError: unexpected keyword audios"),
+        (
+            "mute",
+            "could not answer the canary (its clips go into the temporary folder): TypeError: unexpected keyword audios",
+        ),
     ],
 )
 def test_an_error_no_adapter_foresaw_ends_in_one_sentence_after_its_traceback(

@@ -3,7 +3,7 @@
 `raise`, `nan`, `oom` (never fits), `hang`, `slow` (0.3 s), `long` (text at its
 limit). `SCRIPTED` in the environment sets the mode of the whole model: `deaf`,
 `cuts`, `small` (fits two at a time), `unloadable`, `too_big`, `broken`, `needs_torch`,
-`stuck` (every batch hangs), `mute` (raises on the canary).
+`stuck` (every batch hangs), `chatty`, `mute` (raises on the canary).
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ def load(card, weights, *, precision, device_map):
         raise KeyError("audio_tower.weight")
     if MODE == "needs_torch":
         import a_package_nobody_has  # noqa: F401
+    if MODE == "chatty":
+        print("Loading checkpoint shards: 100%")
+        os.write(1, b"a line from native code\n")
     return Scripted()
 
 
