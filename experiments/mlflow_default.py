@@ -79,7 +79,7 @@ def is_this_project(uri: str) -> bool:
 
 def _fill_in(call: dict[str, Any]) -> None:
     folder = Path(str(call["project_uri"]).removeprefix("file://")).resolve()
-    _put_our_python_first(call["backend_config"])
+    _choose_python(call["backend_config"])
     if (
         call["entry_point"] != "evaluate"
         or "_mlflow_local_backend_run_id" in call["backend_config"]
@@ -92,15 +92,17 @@ def _fill_in(call: dict[str, Any]) -> None:
         call["experiment_id"] = default_experiment(name)
 
 
-def _put_our_python_first(config: dict[str, Any]) -> None:
-    if config.get(ENV_MANAGER) not in (None, "local"):
-        return
-    config[ENV_MANAGER] = "local"
-    # `.venv/bin/mlflow` works without activation only if its own python is the one found.
-    here = str(Path(sys.executable).parent)
+def _choose_python(config: dict[str, Any]) -> None:
     folders = os.environ.get("PATH", "").split(os.pathsep)
-    if folders[0] != here:
-        os.environ["PATH"] = os.pathsep.join([here, *folders])
+    if config.get(ENV_MANAGER) in (None, "local"):
+        config[ENV_MANAGER] = "local"
+        # `.venv/bin/mlflow` works without activation only if its own python is the one found.
+        folders = [str(Path(sys.executable).parent), *folders]
+    else:
+        # MLflow asks uv for exactly this Python; the one this environment was made from has
+        # that version and need not be downloaded, but uv takes no environment's own.
+        folders = [*folders, str(Path(sys.base_exec_prefix) / "bin")]
+    os.environ["PATH"] = os.pathsep.join(dict.fromkeys(folders))
 
 
 def _experiment_of(params: Mapping[str, str], folder: Path) -> str:

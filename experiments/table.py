@@ -61,15 +61,19 @@ def coverage(predictions: pd.DataFrame) -> list[Coverage]:
 
 
 def metrics_grid(estimates: Sequence[Estimate], answered: Sequence[Coverage]) -> Grid:
-    """Conditions down, metrics across, then how much of the set they rest on."""
+    """Metrics down, conditions across, and below how much of the set they rest on.
+
+    Conditions are few and metrics many: this way round it fits a terminal of 80 columns.
+    """
     conditions = [row.condition for row in answered]
     metrics = list(dict.fromkeys(e.metric for e in estimates if e.condition in conditions))
     by_cell = {(e.metric, e.condition): e for e in estimates}
-    rows = []
-    for row in answered:
-        cells = [with_interval(by_cell.get((metric, row.condition))) for metric in metrics]
-        rows.append((row.condition, *cells, *coverage_cells(row)))
-    return Grid(("condition", *metrics, *COVERAGE_HEADER), tuple(rows))
+    rows = [
+        (metric, *(with_interval(by_cell.get((metric, condition))) for condition in conditions))
+        for metric in metrics
+    ]
+    rows += zip(COVERAGE_HEADER, *(coverage_cells(row) for row in answered), strict=True)
+    return Grid(("", *conditions), tuple(rows))
 
 
 def comparisons_grid(estimates: Sequence[Estimate], answered: Sequence[Coverage]) -> Grid:

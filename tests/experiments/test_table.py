@@ -31,18 +31,16 @@ ESTIMATES = [
 def test_what_was_not_answered_stands_beside_the_metric():
     grid = metrics_grid(ESTIMATES, coverage(PREDICTIONS))
 
-    assert grid.header[:2] == ("condition", "mae")
-    assert grid.rows[0] == (
-        "AO",
-        "0.83 [0.70,\N{NO-BREAK SPACE}0.95]",
-        "2/4",
-        "50%",
-        "1",
-        "0",
-        "1",
-        "1",
+    assert grid.header == ("", "AO", "TO")
+    assert grid.rows == (
+        ("mae", "0.83 [0.70,\N{NO-BREAK SPACE}0.95]", "undefined"),
+        ("answered", "2/4", "2/2"),
+        ("coverage", "50%", "100%"),
+        ("refused", "1", "0"),
+        ("unparsed", "0", "0"),
+        ("truncated", "1", "0"),
+        ("failed", "1", "0"),
     )
-    assert grid.rows[1][1:4] == ("undefined", "2/2", "100%")
 
 
 def test_pairs_of_conditions_have_a_table_of_their_own():
@@ -63,7 +61,7 @@ def test_an_undefined_figure_has_its_reason():
 def test_a_bar_in_a_cell_does_not_split_it():
     grid = metrics_grid([Estimate("a|b", "TO", 1, 1, 1, 2, 2)], coverage(PREDICTIONS))
 
-    assert len(markdown(grid).splitlines()) == 4
+    assert "| a\\|b | - | 1.00" in markdown(grid)
 
 
 def test_a_log_shows_every_column_unfolded():
