@@ -170,7 +170,8 @@ def _aiff(content: Content) -> Header:
 def _aiff_bytes_per_s(comm: bytes) -> float:
     channels, width = int.from_bytes(comm[:2], "big"), int.from_bytes(comm[6:8], "big")
     # The rate is an 80-bit float: sign and exponent in 16 bits, then the integer bit and fraction.
-    exponent = int.from_bytes(comm[8:10], "big") - 16383
+    # A damaged one may be beyond any number; 2**32 Hz is enough to be refused.
+    exponent = min(int.from_bytes(comm[8:10], "big") - 16383, 32)
     rate_hz = int.from_bytes(comm[10:18], "big") * 2.0 ** (exponent - 63)
     return channels * -(-width // 8) * rate_hz
 

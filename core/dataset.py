@@ -14,7 +14,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import file_digest, sha256
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
@@ -80,11 +80,7 @@ def read_dataset(folder: Path, task: str, *, manifest: str | None = None) -> Dat
     folder = Path(folder).resolve()
     about = _about(folder, task)
     path = _manifest(folder)
-    items, faults = typed(path.name, manifest or _kind(task), read_cells(path))
-    items, audio_faults = _with_digests(folder, items)
-    if faults or audio_faults:
-        ordered = sorted([*faults, *audio_faults], key=lambda fault: fault.row or 0)
-        raise DatasetError(str(path), ordered, _ADVICE)
+    items = _checked(path, manifest or _kind(task), read_cells(path))
     if items.empty:
         raise DatasetError(str(path), [Fault(None, None, "rows", "none")], _ADVICE)
     found = dataset_hash(items)
@@ -141,10 +137,7 @@ def write_dataset(
     path = folder / f"manifest.{suffix}"
     records = [{str(name): cell for name, cell in row.items()} for row in items.to_dict("records")]
     cells = Cells(tuple(map(str, items.columns)), records)
-    rows, faults = typed(path.name, manifest or _kind(task), cells)
-    rows, audio_faults = _with_digests(folder, rows)
-    if faults or audio_faults:
-        raise DatasetError(str(path), [*faults, *audio_faults], _ADVICE)
+    rows = _checked(path, manifest or _kind(task), cells)
     described = {
         "schema": SCHEMA,
         "name": name,
@@ -228,6 +221,15 @@ def _manifest(folder: Path) -> Path:
     return there[0]
 
 
+def _checked(path: Path, kind: str, cells: Cells) -> pd.DataFrame:
+    items, faults = typed(path.name, kind, cells)
+    items, in_audio = _with_digests(path.parent, items)
+    faults += [replace(each, line=cells.line(each.row - 1)) for each in in_audio if each.row]
+    if faults:
+        raise DatasetError(str(path), sorted(faults, key=lambda each: each.row or 0), _ADVICE)
+    return items
+
+
 def _with_digests(folder: Path, items: pd.DataFrame) -> tuple[pd.DataFrame, list[Fault]]:
     """The items with every audio file's sha256, and what is wrong with the files."""
     audio = list(items["audio"])
@@ -298,7 +300,8 @@ def _written(items: pd.DataFrame, suffix: str) -> bytes:
     if suffix == "jsonl":
         return "".join(json.dumps(row, ensure_ascii=True) + "\n" for row in rows).encode()
     text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, names, lineterminator="\n")
+    # By default a lone carriage return is not quoted and would end the row.
+    writer = csv.DictWriter(text, names, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue().encode()

@@ -99,6 +99,8 @@ def broken() -> dict[str, tuple[bytes, str, str]]:
     half = len(plain) // 2
     flac = encoded(tone(16_000), 16_000, "FLAC")
     aiff = encoded(tone(16_000), 16_000, "AIFF")
+    absurd = bytearray(aiff)
+    absurd[28:30] = b"\x7f\xff"  # the exponent of its rate
     ogg = encoded(tone(48_000, 8.0), 48_000, "OGG", "VORBIS")
     whole_mp3 = mp3()
     with_nan, with_inf = tone(16_000), tone(16_000)
@@ -128,6 +130,7 @@ def broken() -> dict[str, tuple[bytes, str, str]]:
         "one-sample.wav": (wav(plain[:2]), "at least 0.1 s of sound", "0.0001 s"),
         "nan.wav": (encoded(with_nan, 16_000, "WAV", "FLOAT"), "finite samples", "at frame 100"),
         "inf.wav": (encoded(with_inf, 16_000, "WAV", "FLOAT"), "finite samples", "at frame 100"),
+        "absurd-rate.aiff": (bytes(absurd), "a sample rate from 4000", "67108864 Hz"),
         "one-hertz.wav": (wav(plain, rate_hz=1), "a sample rate from 4000", "1 Hz"),
     }
 
