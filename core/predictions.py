@@ -61,8 +61,8 @@ def predictions(
     half a turn is not about the turn. A text cut at its limit gives one where the answer
     was complete before the cut.
     """
-    known = items.set_index("item_id")
-    golds, groups = known["label"].to_dict(), known[group].to_dict()
+    golds = dict(zip(items["item_id"], items["label"], strict=True))
+    groups = dict(zip(items["item_id"], items[group], strict=True))
     rows: list[dict[str, Any]] = []
     for entry in planned:
         if entry.purpose != "answer":
@@ -138,7 +138,7 @@ def _typed(rows: Sequence[dict[str, Any]], labels: Sequence[str]) -> pd.DataFram
         *("seconds_given", "seconds_used", "latency_s", "request_id"),
     ]
     frame = pd.DataFrame(rows, columns=columns)
-    kinds = dict.fromkeys(columns, "float64") | dict.fromkeys(_TEXTS, "string")
+    kinds = dict.fromkeys(columns, "float64") | dict.fromkeys(_TEXTS, "object")
     numbered = all(label.isdecimal() for label in labels)
-    kinds |= dict.fromkeys(("prediction", "gold"), "Int64" if numbered else "string")
+    kinds |= dict.fromkeys(("prediction", "gold"), "Int64" if numbered else "object")
     return frame.astype(kinds)

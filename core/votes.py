@@ -51,7 +51,9 @@ def sampling_distribution(
         kept = likeliest_first[:1]
         weights = np.ones_like(found)
     else:
-        weights = np.exp((found - found.max()) / temperature)
+        # A tiny temperature sends all but the likeliest to -inf, which is meant.
+        with np.errstate(over="ignore"):
+            weights = np.exp((found - found.max()) / temperature)
         shares = weights[likeliest_first] / weights.sum()
         before = np.concatenate([[0.0], np.cumsum(shares)[:-1]])
         kept = likeliest_first[before < top_p]

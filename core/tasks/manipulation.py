@@ -9,6 +9,7 @@ Source: SpeechMentalManip, section 4.1, without exemplars and votes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -146,12 +147,14 @@ def _auroc(condition: str, rows: pd.DataFrame, *, resamples: int, seed: int) -> 
     scored = rows[(rows["status"] == "ok") & rows["expected"].notna()]
     is_yes = np.asarray(scored["gold"] == "YES", dtype=bool)
     p_yes = scored["expected"].to_numpy()
+    if is_yes.all() or not is_yes.any():
+        reason = "no answered clip of each class has a p(YES)"
+        nan = math.nan
+        return Estimate("auroc", condition, nan, nan, nan, len(scored), len(rows), reason)
     interval = over_clips(
         lambda weights: ranking.auroc(is_yes, p_yes, weights),
         len(scored),
         resamples=resamples,
         seed=seed,
     )
-    one_class = len(scored) == 0 or is_yes.all() or not is_yes.any()
-    reason = "no answered clip of each class has a p(YES)" if one_class else None
-    return estimate("auroc", condition, interval, n=len(scored), n_total=len(rows), reason=reason)
+    return estimate("auroc", condition, interval, n=len(scored), n_total=len(rows), reason=None)
