@@ -24,7 +24,7 @@ OPTIONS: dict[str, tuple[str, str]] = {
     "conditions": ("AO,AT,TO", "what the model is given: audio, audio and transcript, transcript"),
     "limit": ("0", "evaluate this many items only, the first of the manifest; 0 for all"),
     "seed": ("0", "of every random draw of the run"),
-    "resamples": ("1000", "bootstrap resamples behind each interval; 0 for no intervals"),
+    "resamples": ("1000", "bootstrap resamples behind each interval"),
     "output": ("outputs", "folder the run's files go under"),
     "runner": ("auto", "where the model runs: process, ...; auto takes the first that can"),
     "offline": ("false", "true makes any connection beyond this machine an error"),
@@ -48,7 +48,7 @@ class Settings:
         conditions: subset of `CONDITIONS`, in that order.
         limit: items at most, or None for all.
         seed: >= 0.
-        resamples: >= 0.
+        resamples: >= 1.
         output: folder, absolute; made when needed.
         runner: name of a module under experiments/runners/.
         offline: no socket beyond the loopback.
@@ -117,7 +117,7 @@ def settings_from(
         conditions=_conditions(said["conditions"]),
         limit=_whole("limit", said["limit"]) or None,
         seed=_whole("seed", said["seed"]),
-        resamples=_whole("resamples", said["resamples"]),
+        resamples=_whole("resamples", said["resamples"], least=1),
         output=_output_folder(said["output"], base),
         runner=_one_of("runner", said["runner"], ["auto", *runners(root)]),
         offline=_truth("offline", said["offline"]),
@@ -187,13 +187,13 @@ def _conditions(said: str) -> tuple[str, ...]:
     return tuple(condition for condition in CONDITIONS if condition in asked)
 
 
-def _whole(name: str, said: str) -> int:
+def _whole(name: str, said: str, least: int = 0) -> int:
     try:
         number = int(said)
     except ValueError:
-        number = -1
-    if number < 0:
-        raise SettingsError(f"{name}: expected a whole number of 0 or more, found {said!r}.")
+        number = least - 1
+    if number < least:
+        raise SettingsError(f"{name}: expected a whole number of {least} or more, found {said!r}.")
     return number
 
 

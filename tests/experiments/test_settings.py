@@ -48,6 +48,7 @@ def test_a_limit_of_zero_means_all_items(dataset):
         ("limit", "-1", "limit: expected a whole number of 0 or more, found '-1'"),
         ("limit", "2.5", "found '2.5'"),
         ("seed", "soon", "found 'soon'"),
+        ("resamples", "0", "expected a whole number of 1 or more"),
         ("offline", "maybe", "expected true or false"),
         ("runner", "dokcer", "did you mean 'docker'"),
         ("data", "/nowhere", "there is no folder /nowhere"),
