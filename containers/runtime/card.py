@@ -71,6 +71,8 @@ class Card:
     """All of `model.toml`.
 
     Attributes:
+        version: of the adapter's own doing; raised by whoever changes its answers (a
+            constant, a template), so that answers of the former are not used again.
         packages: modules that must be importable for the process runner.
         verified: "none", "layout", "tiny" or "weights", and `verified_on` the date.
         gpu_memory_gb: by precision.
@@ -86,6 +88,7 @@ class Card:
     bytes: float
     verified: str
     verified_on: str = ""
+    version: int = 1
     python: str = "3.11"
     packages: tuple[str, ...] = ()
     gpu_memory_gb: dict[str, float] = field(default_factory=dict)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -155,6 +156,15 @@ def test_its_telemetry_is_off_before_the_runtime_is_loaded(monkeypatch):
     monkeypatch.delenv("ORT_DISABLE_TELEMETRY", raising=False)
     semantics.Encoder()
     assert semantics.os.environ["ORT_DISABLE_TELEMETRY"] == "1"
+
+
+def test_whoever_changes_a_constant_raises_the_cards_version():
+    # Otherwise answers kept from the former constants would be taken for the new ones.
+    folder = Path(semantics.__file__).parent
+    constants = b"".join(
+        (folder / name).read_bytes() for name in ("anchors.toml", "voice.py", "prosody.py")
+    )
+    assert (CARD.version, sha256(constants).hexdigest()[:8]) == (1, "317e076a")
 
 
 def test_an_ordinary_voice_is_rated_in_the_middle():
