@@ -329,7 +329,7 @@ words = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     rows=st.lists(
