@@ -6,6 +6,7 @@ with the reason, and fails where UNDERTONE_REQUIRE_MODELS=1 says they must be th
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import sys
@@ -13,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
-sys.path.insert(0, str(Path(__file__).parent))
+HERE = Path(__file__).parent
+NEEDED = ("torch", "torchvision", "transformers", "accelerate", "mistral_common")
 
-NEEDED = ("torch", "transformers", "mistral_common", "torchvision")
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+sys.path.insert(0, str(HERE))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -24,6 +26,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         return
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if not missing:
+        importlib.import_module("torchvision_operators.sitecustomize")
         return
     reason = f"needs {', '.join(missing)}: pip install 'undertone[models]'"
     if os.environ.get("UNDERTONE_REQUIRE_MODELS") == "1":
@@ -31,23 +34,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     pytest.skip(reason)
 
 
-@pytest.fixture(scope="session", autouse=True)
-def torchvision_operators():
-    """Let torchvision import beside a CPU build of torch that lacks its compiled operators."""
-    if importlib.util.find_spec("torchvision") is None or importlib.util.find_spec("torch") is None:
-        yield
-        return
-    import torch
-
-    torch.set_num_threads(1)
-    try:
-        import torchvision  # noqa: F401
-
-        yield
-    except RuntimeError:
-        for name in [name for name in sys.modules if name.startswith("torchvision")]:
-            del sys.modules[name]
-        library = torch.library.Library("torchvision", "DEF")
-        for operator in ("nms", "qnms"):
-            library.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-        yield
+@pytest.fixture
+def model_environment() -> dict[str, str]:
+    """Environment of a subprocess that loads a model: offline, on one core."""
+    paths = [str(HERE / "torchvision_operators"), os.environ.get("PYTHONPATH", "")]
+    return {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+    }

@@ -63,7 +63,7 @@ def test_a_form_that_begins_with_another_of_its_label_counts_once():
 def test_labels_that_begin_with_each_other_are_refused_by_name():
     from containers.runtime.decoding import label_forms
 
-    with pytest.raises(PromptError, match="'1' and '10'"):
+    with pytest.raises(PromptError, match="'10' and '1'"):
         label_forms(Letters(), {"1": ("1",), "10": ("10",)})
     with pytest.raises(PromptError, match="has no tokens"):
         label_forms(Letters(), {"1": ("",)})
