@@ -114,6 +114,7 @@ def _log(asked: AgreementSettings, study: Study) -> None:
             note=agreement_report.note(study),
             files=Path(folder),
             tables=agreement_files.tables(study),
+            headline=agreement_report.HEADLINE,
             dataset={
                 "name": asked.ratings.name,
                 # MLflow takes 36 characters of a digest.
@@ -123,6 +124,7 @@ def _log(asked: AgreementSettings, study: Study) -> None:
             },
         )
         write(run, record)
+    print(run.how_to_look())
 
 
 if __name__ == "__main__":

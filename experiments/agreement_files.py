@@ -49,6 +49,7 @@ def item_table(study: Study) -> pd.DataFrame:
             frame[f"votes_{label}"] = [record.histogram[label] for record in study.records]
     else:
         frame["median"] = medians
+    if scale.kind == "ordinal":
         for number, votes in _histogram(everyone):
             frame[f"votes_{number}"] = votes
     frame["raters"] = (~np.isnan(everyone.values)).sum(1)
@@ -67,7 +68,7 @@ def item_table(study: Study) -> pd.DataFrame:
 
 
 def _histogram(ratings: Ratings) -> list[tuple[str, Sequence[int]]]:
-    levels = agreement.levels_of(ratings.values, ratings.scale.numbers, ratings.scale.kind)
+    levels = np.array(ratings.scale.numbers)
     votes = agreement.vote_counts(ratings.values, levels)
     return [(f"{level:g}", votes[:, place].tolist()) for place, level in enumerate(levels)]
 

@@ -23,6 +23,9 @@ from validation.ratings import Ratings
 
 # Below this a bootstrap interval is itself a rough guess.
 FEW_ITEMS = 30
+SHOWN_TIES = 10
+# Sections of the runs' page, first ones first.
+HEADLINE = ("agreement", "reference_agreement")
 
 
 @dataclass(frozen=True)
@@ -72,14 +75,14 @@ def study_of(everyone: Ratings, group: Ratings, *, resamples: int, seed: int) ->
     a group is chosen to look at agreement, and its own consensus is compared beside.
     """
     kind = group.scale.kind
-    levels = agreement.levels_of(group.values, group.scale.numbers, kind)
+    numbers = group.scale.numbers
     chosen = group.raters != everyone.raters
     name = _group_name(group) if chosen else "all"
     estimates = agreement.group_agreement(
-        group.values, levels, kind, group=name, resamples=resamples, seed=seed
+        group.values, numbers, kind, group=name, resamples=resamples, seed=seed
     )
     pairs = agreement.pairwise(
-        group.values, group.raters, levels, kind, resamples=resamples, seed=seed
+        group.values, group.raters, numbers, kind, resamples=resamples, seed=seed
     )
     records = _majority(everyone) if kind == "nominal" else []
     comparisons = list(_comparisons(everyone, "all", resamples, seed))
@@ -227,11 +230,13 @@ def sentences(study: Study) -> list[str]:
 
 def _tie_sentences(study: Study) -> list[str]:
     lines = [f"{len(study.assignments)} items are UNRESOLVED (tied)."] if study.assignments else []
-    for each in study.assignments:
+    for each in study.assignments[:SHOWN_TIES]:
         who = f"adjudicators {each.first} and {each.second}" if each.first else "no adjudicators"
         third = f", tie-breaker {each.tie_breaker}" if each.tie_breaker else ""
         why = f" ({each.reason})" if each.reason else ""
         lines.append(f"UNRESOLVED {each.item_id}: {who}{third}{why}.")
+    if len(study.assignments) > SHOWN_TIES:
+        lines.append("The others, with their adjudicators, are in items.csv.")
     return lines
 
 
@@ -251,15 +256,13 @@ def _interval(estimate: Estimate) -> str:
 
 
 def grids(study: Study) -> list[tuple[str, Grid]]:
-    """Each table under its title; the last only where there is a reference."""
-    found = [
-        (f"Agreement of {study.group_name}", agreement_grid(study)),
-        ("Pairs of raters", pairs_grid(study)),
-    ]
+    """Each table under its title; the one for the reference only where there is one."""
+    found = [(f"Agreement of {study.group_name}", agreement_grid(study))]
     if study.comparisons:
         title = f"Consensus against {study.group.reference_name} (reference>consensus)"
         found.append((title, reference_grid(study)))
-    return found
+    # Last, because it is the longest and a run's description has an end.
+    return [*found, ("Pairs of raters", pairs_grid(study))]
 
 
 def print_study(study: Study, stream: TextIO) -> None:
@@ -279,19 +282,21 @@ def note(study: Study) -> str:
 
 def metrics(study: Study) -> dict[str, float]:
     """Metric name -> value: each figure, the items it rests on, the ends of its interval."""
-    found: dict[str, float] = {}
-    compared = [
+    figures = [(f"{HEADLINE[0]}/{e.metric}", e) for e in study.estimates]
+    figures += [
         (f"{e.metric}/{_rule_key(each.rule)}", e)
         for each in study.comparisons
         for e in each.estimates
     ]
-    for name, e in [*((e.metric, e) for e in study.estimates), *compared]:
+    found: dict[str, float] = {}
+    for name, e in figures:
+        figure = name.removeprefix(f"{HEADLINE[0]}/").replace("/", ".")
         found[name] = e.value
-        found[f"items/{name.replace('/', '.')}"] = float(e.n)
-        found[f"zz_interval/{name.replace('/', '.')}_low"] = e.low
-        found[f"zz_interval/{name.replace('/', '.')}_high"] = e.high
+        found[f"items/{figure}"] = float(e.n)
+        found[f"zz_interval/{figure}.low"] = e.low
+        found[f"zz_interval/{figure}.high"] = e.high
     value, _ = agreement.mean_pairwise_kappa(study.pairs, weighting(study))
-    found[f"mean_pairwise_kappa_{weighting(study)}"] = value
+    found[f"{HEADLINE[0]}/mean_pairwise_kappa_{weighting(study)}"] = value
     return found
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,10 @@ from validation.kappa import (
     Float,
     Weighting,
     cohen_kappa,
+    concordance,
+    equal_share,
     fleiss_kappa,
+    interval_alpha,
     krippendorff_alpha,
     percent_agreement,
 )
@@ -42,37 +46,17 @@ class Pair:
 
     Attributes:
         first, second: the two raters.
-        table: (L, L) counts, row the first rater's level, column the second's.
+        shared: items that both rated.
         percent: share of shared items with the same rating.
-        kappas: Cohen's kappa by weighting; linear and quadratic only where levels have
-            an order (two levels always have one, and then all three are equal).
+        kappas: Cohen's kappa by weighting. Plain alone for three or more labels without an
+            order, quadratic alone for an interval scale; two levels have all three, equal.
     """
 
     first: str
     second: str
-    table: Int
+    shared: int
     percent: Estimate
     kappas: dict[Weighting, Estimate]
-
-    @property
-    def shared(self) -> int:
-        """Items that both rated."""
-        return int(self.table.sum())
-
-
-def levels_of(values: Float, numbers: Sequence[float], kind: Kind) -> Float:
-    """The levels that counts are kept for: the scale's, or for interval the observed values.
-
-    Args:
-        values: any shape, NaN for missing.
-        numbers: the scale's levels (for interval its two ends, which are not used).
-
-    Returns:
-        (L,) ascending.
-    """
-    if kind == "interval":
-        return np.unique(values[~np.isnan(values)])
-    return np.sort(np.asarray(numbers, dtype=float))
 
 
 def vote_counts(values: Float, levels: Float) -> Int:
@@ -82,7 +66,7 @@ def vote_counts(values: Float, levels: Float) -> Int:
 
 def group_agreement(
     values: Float,
-    levels: Float,
+    numbers: Sequence[float],
     kind: Kind,
     *,
     group: str,
@@ -93,8 +77,8 @@ def group_agreement(
 
     Args:
         values: (items, raters), NaN for missing.
-        levels: (L,) from `levels_of`.
-        kind: of the scale; it decides which alphas are given (`ALPHAS`). The interval
+        numbers: the scale's levels; not used for an interval scale.
+        kind: of the scale. It decides which alphas are given (`ALPHAS`); the interval
             alpha of an ordinal scale takes its steps for equal.
         group: the raters' name in the tables, such as "BFGH".
         resamples: bootstrap draws of items; 0 gives no intervals.
@@ -106,38 +90,57 @@ def group_agreement(
         fleiss_kappa_generalised for unequal numbers of raters (Gwet 2014), its chance
         agreement from all rated items: not the statistic that Fleiss published;
         krippendorff_alpha_<level> over items with two or more ratings.
+        An interval scale has no levels to agree on, hence no Fleiss.
         `n` counts the items with two or more ratings that a value rests on, `n_total`
         the items of the table. NaN with a reason where no item is shared or every
         rating is the same.
     """
+    made = _Maker(group, len(values), resamples, seed)
+    if kind == "interval":
+        return _of_free_numbers(values, made)
+    levels = np.sort(np.asarray(numbers, dtype=float))
     votes = vote_counts(values, levels)
     ratings, raters = votes.sum(1), values.shape[1]
-    rated, paired = ratings >= 1, ratings >= 2
+    paired = ratings >= 2
     complete = paired & (ratings == raters)
-    made = _Maker(group, len(values), resamples, seed)
+    both, whole = int(paired.sum()), int(complete.sum())
     found = [
-        made("percent_agreement", votes[paired], percent_agreement),
-        made("fleiss_kappa", votes[complete], fleiss_kappa, _fleiss_of_statsmodels),
-        made("fleiss_kappa_generalised", votes[rated], fleiss_kappa),
+        made("percent_agreement", votes[paired], both, percent_agreement),
+        made("fleiss_kappa", votes[complete], whole, fleiss_kappa, _fleiss_of_statsmodels),
+        made("fleiss_kappa_generalised", votes[ratings >= 1], both, fleiss_kappa),
     ]
-    if not complete.any() and raters >= 2:
+    if not whole and raters >= 2:
         found[1] = replace(found[1], reason=f"no item was rated by all {raters} raters")
-    for level in ALPHAS[kind]:
+    return found + [_alpha(votes[paired], levels, level, made) for level in ALPHAS[kind]]
 
-        def resampled(counts: Float, weights: Float, level: Kind = level) -> Float:
-            return krippendorff_alpha(counts, weights, levels, level)
 
-        def point(counts: Int, level: Kind = level) -> float:
-            import krippendorff
+def _alpha(votes: Int, levels: Float, level: Kind, made: _Maker) -> Estimate:
+    def point(counts: Int) -> float:
+        import krippendorff
 
-            return float(
-                krippendorff.alpha(
-                    value_counts=counts, value_domain=levels, level_of_measurement=level
-                )
-            )
+        return float(
+            krippendorff.alpha(value_counts=counts, value_domain=levels, level_of_measurement=level)
+        )
 
-        found.append(made(f"krippendorff_alpha_{level}", votes[paired], resampled, point))
-    return found
+    def resampled(counts: Float, weights: Float) -> Float:
+        return krippendorff_alpha(counts, weights, levels, level)
+
+    return made(f"krippendorff_alpha_{level}", votes, len(votes), resampled, point)
+
+
+def _of_free_numbers(values: Float, made: _Maker) -> list[Estimate]:
+    chosen = values[(~np.isnan(values)).sum(1) >= 2]
+    given = (~np.isnan(chosen)).sum(1)
+    equal = np.zeros(len(chosen))
+    for first, second in combinations(chosen.T, 2):
+        equal += 2 * (first == second)
+    from_lowest = chosen - np.nanmin(chosen) if chosen.size else chosen
+    moments = np.stack([given, np.nansum(from_lowest, 1), np.nansum(from_lowest**2, 1)], 1)
+    pairs = np.stack([equal, given * (given - 1)], 1)
+    return [
+        made("percent_agreement", pairs, len(chosen), equal_share),
+        made("krippendorff_alpha_interval", moments, len(chosen), interval_alpha),
+    ]
 
 
 def _fleiss_of_statsmodels(counts: Int) -> float:
@@ -158,21 +161,22 @@ class _Maker:
     def __call__(
         self,
         metric: str,
-        votes: Int,
+        items: NDArray[Any],
+        paired: int,
         statistic: Callable[[Float, Float], Float],
         point: Callable[[Int], float] | None = None,
     ) -> Estimate:
-        patterns, counts = np.unique(votes, axis=0, return_counts=True)
-        paired = int((votes.sum(1) >= 2).sum())
         place = (metric, self.group, paired, self.total)
         if not paired:
             return undefined(*place, "no item has two ratings")
-        value = float(statistic(patterns.astype(float), counts.astype(float)))
+        # Items with the same counts are interchangeable: a resample is how often each kind came.
+        kinds, counts = np.unique(items, axis=0, return_counts=True)
+        value = float(statistic(kinds.astype(float), counts.astype(float)))
         if np.isnan(value):
             return undefined(*place, "every rating is the same, so chance alone agrees fully")
         if point is not None:
-            value = point(votes)
-        draws = statistic(patterns.astype(float), self._weights(metric, counts))
+            value = point(items)
+        draws = statistic(kinds.astype(float), self._weights(metric, counts))
         return with_interval(undefined(*place, ""), value, draws)
 
     def _weights(self, metric: str, counts: Int) -> Float:
@@ -216,7 +220,7 @@ def undefined(metric: str, condition: str, n: int, n_total: int, reason: str) ->
 def pairwise(
     values: Float,
     raters: Sequence[str],
-    levels: Float,
+    numbers: Sequence[float],
     kind: Kind,
     *,
     resamples: int = 1000,
@@ -227,14 +231,15 @@ def pairwise(
     Args:
         values: (items, raters), NaN for missing.
         raters: names of the columns.
-        levels: (L,) from `levels_of`.
-        kind: on a nominal scale of three or more levels only the plain kappa is defined.
+        numbers: the scale's levels; not used for an interval scale.
+        kind: decides which weightings there are, as in `Pair`.
 
     Returns:
         One `Pair` for each two raters, also where they share nothing. Kappa is NaN with
         a reason for fewer than two shared items or two constant raters; with one
         constant rater it is 0 whatever the other says, and the reason says so.
     """
+    levels = np.sort(np.asarray(numbers, dtype=float))
     return [
         _pair(values[:, [a, b]], (raters[a], raters[b]), levels, kind, resamples, seed)
         for a, b in combinations(range(len(raters)), 2)
@@ -249,76 +254,82 @@ def _pair(
     resamples: int,
     seed: int,
 ) -> Pair:
-    size = len(levels)
     both = values[~np.isnan(values).any(1)]
-    places = np.searchsorted(levels, both)
-    table = np.bincount(places[:, 0] * size + places[:, 1], minlength=size**2)
-    draws = resampled_counts(table, resamples, generator(seed, "pair", *names))
-    shared = _Shared(
-        names,
-        places,
-        len(values),
-        table.reshape(size, size),
-        draws.reshape(-1, size, size),
-        levels if kind == "interval" else None,
-    )
-    weightings = WEIGHTINGS if kind != "nominal" or size == 2 else WEIGHTINGS[:1]
-    kappas = {each: shared.kappa(each) for each in weightings}
-    return Pair(*names, shared.table, shared.percent(), kappas)
+    different, counts = np.unique(both, axis=0, return_counts=True)
+    draws = resampled_counts(counts, resamples, generator(seed, "pair", *names))
+    shared = _Shared(names, len(values), levels, both, different, draws)
+    weightings: tuple[Weighting, ...] = WEIGHTINGS
+    if kind == "interval":
+        weightings = ("quadratic",)
+    elif kind == "nominal" and len(levels) > 2:
+        weightings = ("plain",)
+    kappas = {each: shared.kappa(each, free=kind == "interval") for each in weightings}
+    return Pair(*names, len(both), shared.percent(), kappas)
 
 
 @dataclass(frozen=True)
 class _Shared:
-    """The items that two raters share: `places` (n, 2) are level indices."""
+    """The items that two raters share.
+
+    Attributes:
+        both: (n, 2) their ratings.
+        different: (P, 2) the different pairs among them.
+        draws: (B, P) how often each was drawn.
+    """
 
     names: tuple[str, str]
-    places: Int
     total: int
-    table: Int
+    levels: Float
+    both: Float
+    different: Float
     draws: Float
-    distances: Float | None
 
     def percent(self) -> Estimate:
-        n = len(self.places)
+        n = len(self.both)
+        place = ("percent_agreement", "-".join(self.names), n, self.total)
         if not n:
-            return undefined(
-                "percent_agreement", "-".join(self.names), 0, self.total, "no shared item"
-            )
-        same = np.trace(self.draws, axis1=-2, axis2=-1) / n
-        empty = undefined("percent_agreement", "-".join(self.names), n, self.total, "")
-        return with_interval(empty, float(np.trace(self.table) / n), same)
+            return undefined(*place, "no shared item")
+        same = (self.both[:, 0] == self.both[:, 1]).mean()
+        drawn = self.draws @ (self.different[:, 0] == self.different[:, 1]) / n
+        return with_interval(undefined(*place, ""), float(same), drawn)
 
-    def kappa(self, weighting: Weighting) -> Estimate:
-        n = len(self.places)
+    def kappa(self, weighting: Weighting, *, free: bool) -> Estimate:
+        n = len(self.both)
         place = (f"cohen_kappa_{weighting}", "-".join(self.names), n, self.total)
         if n < 2:
             return undefined(*place, f"shared items: {n}; kappa needs two or more")
-        # scikit-learn weighs by a level's place; on an interval scale the distances count.
-        numbers = np.arange(len(self.table), dtype=float)
-        if self.distances is not None:
-            numbers = self.distances
-        value = float(cohen_kappa(self.table.astype(float), numbers, weighting))
-        if np.isnan(value):
+        if (self.both == self.both[0, 0]).all():
             return undefined(*place, "both raters always gave the same one rating")
-        if self.distances is None:
-            value = _cohen_of_sklearn(self.places, len(self.table), weighting)
-        constant = [
-            n for n, given in zip(self.names, self.places.T, strict=True) if len(set(given)) == 1
-        ]
+        if free:
+            value = float(concordance(self.both, np.ones(n)))
+        else:
+            value = _cohen_of_sklearn(self.both, self.levels, weighting)
+        ratings = zip(self.names, self.both.T, strict=True)
+        constant = [name for name, given in ratings if len(set(given)) == 1]
         if constant:
             why = f"{constant[0]} gave one rating only: kappa is 0 whatever the other rater says"
             return replace(undefined(*place, why), value=value)
-        return with_interval(
-            undefined(*place, ""), value, cohen_kappa(self.draws, numbers, weighting)
-        )
+        draws = self._draws_of_kappa(weighting, free=free)
+        return with_interval(undefined(*place, ""), value, draws)
+
+    def _draws_of_kappa(self, weighting: Weighting, *, free: bool) -> Float:
+        if free:
+            return concordance(self.different, self.draws)
+        size = len(self.levels)
+        first, second = np.searchsorted(self.levels, self.different).T
+        tables = np.zeros((len(self.draws), size, size))
+        tables[:, first, second] = self.draws
+        # By place and not by value, as scikit-learn has it.
+        return cohen_kappa(tables, np.arange(size, dtype=float), weighting)
 
 
-def _cohen_of_sklearn(places: Int, levels: int, weighting: Weighting) -> float:
+def _cohen_of_sklearn(both: Float, levels: Float, weighting: Weighting) -> float:
     from sklearn.metrics import cohen_kappa_score
 
+    first, second = np.searchsorted(levels, both).T
     weights = None if weighting == "plain" else weighting
-    labels = np.arange(levels)
-    return float(cohen_kappa_score(places[:, 0], places[:, 1], labels=labels, weights=weights))
+    labels = np.arange(len(levels))
+    return float(cohen_kappa_score(first, second, labels=labels, weights=weights))
 
 
 def mean_pairwise_kappa(pairs: Sequence[Pair], weighting: Weighting) -> tuple[float, int]:

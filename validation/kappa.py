@@ -30,7 +30,15 @@ def percent_agreement(votes: Float, weights: Float) -> Float:
         has many pairs and counts for more.
     """
     ratings = votes.sum(-1)
-    return _ratio(weights @ (votes * (votes - 1)).sum(-1), weights @ (ratings * (ratings - 1)))
+    return equal_share(
+        np.stack([(votes * (votes - 1)).sum(-1), ratings * (ratings - 1)], -1), weights
+    )
+
+
+def equal_share(pairs: Float, weights: Float) -> Float:
+    """The same from (P, 2) equal pairs and all pairs of ratings of each item."""
+    equal, every = pairs.T
+    return _ratio(weights @ equal, weights @ every)
 
 
 def fleiss_kappa(votes: Float, weights: Float) -> Float:
@@ -76,6 +84,10 @@ def krippendorff_alpha(votes: Float, weights: Float, numbers: Float, level: Kind
 
     Source: Krippendorff, Content Analysis (2004), section 11.3.
     """
+    if level == "interval":
+        return interval_alpha(
+            np.stack([votes.sum(-1), votes @ numbers, votes @ numbers**2], -1), weights
+        )
     ratings = votes.sum(-1)
     size = votes.shape[1]
     ordered_pairs = votes[:, :, None] * votes[:, None, :] - votes[:, :, None] * np.eye(size)
@@ -84,23 +96,62 @@ def krippendorff_alpha(votes: Float, weights: Float, numbers: Float, level: Kind
         *weights.shape[:-1], size, size
     )
     margin = coincidences.sum(-1)
-    distance = _distances(margin, numbers, level)
+    distance = 1 - np.eye(size) if level == "nominal" else _ordinal_distances(margin)
     total = margin.sum(-1)
     observed = (coincidences * distance).sum((-2, -1))
     expected = (margin[..., :, None] * margin[..., None, :] * distance).sum((-2, -1))
     return 1 - _ratio((total - 1) * observed, expected)
 
 
-def _distances(margin: Float, numbers: Float, level: Kind) -> Float:
-    size = len(numbers)
-    if level == "nominal":
-        return 1 - np.eye(size)
-    if level == "interval":
-        return np.asarray(np.subtract.outer(numbers, numbers) ** 2, dtype=float)
-    middle = np.cumsum(margin, -1) - margin / 2
+def _ordinal_distances(margin: Float) -> Float:
     # Middle ranks differ by the ratings between two levels and half of either end: the
     # ordinal distance, without a sum for each pair of levels.
+    middle = np.cumsum(margin, -1) - margin / 2
     return np.asarray((middle[..., :, None] - middle[..., None, :]) ** 2, dtype=float)
+
+
+def interval_alpha(moments: Float, weights: Float) -> Float:
+    """Krippendorff's interval alpha from each item's sums, for ratings that are any number.
+
+    A table of level by level would not fit in memory where every rating is a level of its own.
+
+    Args:
+        moments: (P, 3) number of ratings of the item, their sum, the sum of their squares,
+            taken from an origin near the ratings (the lowest, say).
+        weights: (..., P) how often each occurs.
+
+    Returns:
+        (...) as `krippendorff_alpha`.
+    """
+    ratings, sums, squares = moments.T
+    paired = weights * (ratings > 1)
+    within = 2 * (ratings * squares - sums**2) / np.maximum(ratings - 1, 1)
+    total, square = paired @ ratings, paired @ squares
+    expected = 2 * (total * square - (paired @ sums) ** 2)
+    return 1 - _ratio((total - 1) * (paired @ within), _no_round_off(expected, total * square))
+
+
+def concordance(pairs: Float, weights: Float) -> Float:
+    """Quadratic-weighted kappa of free numbers: Lin's concordance correlation (1989).
+
+    Args:
+        pairs: (P, 2) the two raters' values.
+        weights: (..., P) how often each pair occurs.
+
+    Returns:
+        (...) at most 1; NaN without a pair or where both always give the same one number.
+    """
+    total = weights.sum(-1)
+    first, second = (pairs - pairs.min(initial=np.inf)).T
+    square = weights @ (first**2 + second**2)
+    gaps = total * (weights @ (first - second) ** 2)
+    expected = total * square - 2 * (weights @ first) * (weights @ second)
+    return 1 - _ratio(gaps, _no_round_off(expected, total * square))
+
+
+def _no_round_off(difference: Float, parts: Float) -> Float:
+    # Equal ratings differ by nothing; what is left of two large parts is not a spread.
+    return np.where(difference > 1e-12 * parts, difference, 0.0)
 
 
 def cohen_kappa(tables: Float, numbers: Float, weighting: Weighting) -> Float:

@@ -1,7 +1,7 @@
 import os
+import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pandas as pd
@@ -27,6 +27,22 @@ def store(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.fixture(scope="session")
+def empty_database(tmp_path_factory):
+    """MLflow takes seconds to make its tables; a copy takes none."""
+    import mlflow
+
+    path = tmp_path_factory.mktemp("store") / "mlflow.db"
+    mlflow.MlflowClient(f"sqlite:///{path}").search_experiments()
+    return path
+
+
+@pytest.fixture
+def prepared(store, empty_database):
+    shutil.copy(empty_database, store / "mlflow.db")
+    return store
+
+
 def written(folder: Path, text: str) -> Path:
     path = folder / "ratings.csv"
     path.write_text(text, encoding="utf-8")
@@ -46,8 +62,8 @@ def only_run(name="agreement/ratings"):
     return client, run
 
 
-def test_a_table_is_printed_and_logged(store, capsys):
-    assert main(["--ratings", str(written(store, BINARY)), "--resamples", "50"]) == 0
+def test_a_table_is_printed_and_logged(prepared, capsys):
+    assert main(["--ratings", str(written(prepared, BINARY)), "--resamples", "50"]) == 0
     shown = capsys.readouterr().out
     assert "Left out column 'note': its cells are text, not ratings." in shown
     assert "Few items: fleiss_kappa rests on 2 of 4 items" in shown
@@ -61,14 +77,14 @@ def test_a_table_is_printed_and_logged(store, capsys):
     assert files == {"items.csv", "pairwise_kappa.png", *tables}
 
 
-def test_an_ordinal_scale_compares_the_median_of_its_raters(store, capsys):
-    arguments = ["--ratings", str(written(store, LEVELS)), "--scale", "ordinal"]
+def test_an_ordinal_scale_compares_the_median_of_its_raters(prepared, capsys):
+    arguments = ["--ratings", str(written(prepared, LEVELS)), "--scale", "ordinal"]
     assert main([*arguments, "--group", "e1,e3", "--resamples", "50"]) == 0
     assert "mean_pairwise_kappa_quadratic" in capsys.readouterr().out
     _, run = only_run()
     assert run.data.metrics["reference_mae/all_median"] == 0.0
     assert run.data.metrics["reference_mae/e1_e3_median"] == pytest.approx((0 + 1 + 0.5 + 0.5) / 4)
-    assert "krippendorff_alpha_ordinal" in run.data.metrics
+    assert "agreement/krippendorff_alpha_ordinal" in run.data.metrics
 
 
 @pytest.mark.parametrize(
@@ -101,14 +117,14 @@ def test_a_rating_off_the_scale_opens_no_run(store, capsys):
     assert not (store / "mlflow.db").exists()
 
 
-def test_the_run_that_mlflow_opened_is_adopted(store, monkeypatch):
+def test_the_run_that_mlflow_opened_is_adopted(prepared, monkeypatch):
     import mlflow
 
     client = mlflow.MlflowClient(os.environ["MLFLOW_TRACKING_URI"])
     run_id = client.create_run("0").info.run_id
     monkeypatch.setenv("MLFLOW_RUN_ID", run_id)
-    assert main(["--ratings", str(written(store, BINARY)), "--resamples", "0"]) == 0
-    assert "percent_agreement" in client.get_run(run_id).data.metrics
+    assert main(["--ratings", str(written(prepared, BINARY)), "--resamples", "0"]) == 0
+    assert "agreement/percent_agreement" in client.get_run(run_id).data.metrics
     assert len(client.search_experiments()) == 1
 
 
@@ -145,8 +161,8 @@ def test_metrics_stay_below_what_the_runs_page_can_bear(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["ID,A,B\nd1,,\n", "ID,A,B\nd1,1,\nd2,1,\n", "ID,A\nd1,1\n"])
-def test_a_table_without_agreement_to_measure_says_so(store, capsys, text):
-    assert main(["--ratings", str(written(store, text))]) == 0
+def test_a_table_without_agreement_to_measure_says_so(prepared, capsys, text):
+    assert main(["--ratings", str(written(prepared, text))]) == 0
     assert "no item has two ratings" in capsys.readouterr().out
 
 
@@ -156,23 +172,16 @@ def test_the_heatmap_is_drawn_with_pairs_that_share_nothing(tmp_path):
     assert (tmp_path / "heat.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_help_is_instant_and_shows_every_option():
-    started = time.perf_counter()
-    shown = subprocess.run(
-        [sys.executable, "-m", "experiments.agreement", "--help"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    seconds = time.perf_counter() - started
+def test_help_shows_every_option_and_loads_nothing_heavy():
+    shown = answer_of("-m", "experiments.agreement", "--help")
     assert all(f"--{name} " in shown for name in OPTIONS)
-    # 0.05 s on an idle core; numpy alone would take longer than the margin.
-    assert seconds < 2
-    heavy = "import sys, experiments.agreement; print('numpy' in sys.modules)"
-    words = [sys.executable, "-c", heavy]
-    answer = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert answer.strip() == "False"
+    heavy = "import sys, experiments.agreement; print({'numpy', 'mlflow'} & set(sys.modules))"
+    assert answer_of("-c", heavy).strip() == "set()"
+
+
+def answer_of(*words):
+    command = [sys.executable, *words]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
 @pytest.mark.shared
@@ -184,7 +193,7 @@ def test_help_is_instant_and_shows_every_option():
     ],
 )
 def test_the_printed_tables_hold_the_published_figures_and_their_items(
-    shared, store, capsys, modality, group, alpha, alpha_items, table
+    shared, prepared, capsys, modality, group, alpha, alpha_items, table
 ):
     path = shared / "data" / "speech_mentalmanip" / f"annotations_{modality}_compiled.csv"
     assert main(["--ratings", str(path), "--group", group]) == 0

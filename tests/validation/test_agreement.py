@@ -1,9 +1,10 @@
 import warnings
 
+import krippendorff
 import numpy as np
 import pytest
 
-from validation.agreement import group_agreement, levels_of, mean_pairwise_kappa, pairwise
+from validation.agreement import group_agreement, mean_pairwise_kappa, pairwise
 
 NAN = np.nan
 BINARY = np.array([0.0, 1.0])
@@ -55,6 +56,13 @@ def test_a_table_of_no_items_and_no_raters_is_undefined():
     assert pairwise(np.empty((0, 0)), [], BINARY, "nominal") == []
 
 
+@pytest.mark.parametrize("value", [0.1, 3.3, 5.0])
+def test_free_numbers_that_are_all_the_same_are_undefined(value):
+    alpha = by_metric(np.full((7, 3), value), "interval")["krippendorff_alpha_interval"]
+    assert np.isnan(alpha.value)
+    assert alpha.reason == "every rating is the same, so chance alone agrees fully"
+
+
 def test_constant_raters_agree_fully_and_beyond_chance_not_at_all():
     found = by_metric([[1, 1], [1, 1]])
     assert found["percent_agreement"].value == 1
@@ -92,8 +100,6 @@ def test_the_same_seed_gives_the_same_interval_in_any_order_of_items():
 
 
 def test_the_interval_is_that_of_a_loop_over_resampled_items():
-    import krippendorff
-
     values = np.random.default_rng(2).integers(1, 6, (60, 3)).astype(float)
     levels = np.arange(1.0, 6.0)
     ours = by_metric(values, "ordinal", levels, resamples=4000)["krippendorff_alpha_ordinal"]
@@ -117,18 +123,28 @@ def test_the_scale_decides_which_alphas_there_are():
 
 def test_an_interval_scale_takes_any_number():
     values = np.array([[1.5, 1.7], [4.2, 4.0], [2.0, 2.0]])
-    levels = levels_of(values, (1.0, 5.0), "interval")
-    found = by_metric(values, "interval", levels)["krippendorff_alpha_interval"]
-    assert 0.9 < found.value < 1
-    (pair,) = pairwise(values, "AB", levels, "interval")
+    found = by_metric(values, "interval")
+    assert set(found) == {"percent_agreement", "krippendorff_alpha_interval"}
+    assert found["percent_agreement"].value == pytest.approx(1 / 3)
+    alpha = krippendorff.alpha(values.T, level_of_measurement="interval")
+    assert found["krippendorff_alpha_interval"].value == pytest.approx(alpha, abs=1e-12)
+    (pair,) = pairwise(values, "AB", (1, 5), "interval")
+    assert set(pair.kappas) == {"quadratic"}
     assert pair.kappas["quadratic"].value > 0.9
-    assert pair.kappas["plain"].value < 0.5
 
 
-def test_a_pair_shows_its_shared_items_and_their_table():
+def test_thousands_of_different_numbers_are_no_table_of_levels():
+    values = np.random.default_rng(0).uniform(1, 5, (3000, 1)) + np.zeros((1, 3))
+    values = values + np.random.default_rng(1).normal(0, 0.5, values.shape)
+    found = by_metric(values, "interval", resamples=50)["krippendorff_alpha_interval"]
+    # Variance 16/12 between items and 0.25 within: 1.33 / 1.58 = 0.84.
+    assert found.value == pytest.approx(0.84, abs=0.02)
+    assert found.low < found.value < found.high
+
+
+def test_a_pair_shows_its_shared_items():
     pair = only_pair([0, 0, 1, 1, NAN], [0, 1, 1, NAN, 0])
     assert pair.shared == 3
-    assert pair.table.tolist() == [[1, 1], [0, 1]]
     assert pair.percent.value == pytest.approx(2 / 3)
     # (2/3 - 4/9) / (1 - 4/9)
     assert pair.kappas["plain"].value == pytest.approx(0.4)

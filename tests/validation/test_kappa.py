@@ -13,7 +13,13 @@ from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats import inter_rater
 
 from validation.agreement import vote_counts
-from validation.kappa import cohen_kappa, fleiss_kappa, krippendorff_alpha, percent_agreement
+from validation.kappa import (
+    cohen_kappa,
+    concordance,
+    fleiss_kappa,
+    krippendorff_alpha,
+    percent_agreement,
+)
 
 NAN = np.nan
 LEVELS = np.arange(1.0, 6.0)
@@ -141,6 +147,21 @@ def test_cohen_equals_scikit_learn(values, weighting):
     weights = None if weighting == "plain" else weighting
     package = cohen_kappa_score(first, second, labels=LEVELS, weights=weights)
     assert float(cohen_kappa(table, LEVELS, weighting)) == pytest.approx(package, abs=1e-12)
+
+
+@given(complete_ratings)
+@settings(max_examples=100, deadline=None)
+def test_concordance_is_the_quadratic_kappa_of_scikit_learn(values):
+    first, second = values[:, 0], values[:, 1]
+    assume(len(set(first) | set(second)) > 1)
+    package = cohen_kappa_score(first, second, labels=LEVELS, weights="quadratic")
+    assert float(concordance(values[:, :2], ones(values))) == pytest.approx(package, abs=1e-12)
+
+
+def test_one_number_only_is_undefined_in_every_resample():
+    pairs = np.array([[1.1, 1.1], [3.3, 2.9]])
+    draws = concordance(pairs, np.array([[3.0, 0.0], [0.0, 3.0], [2.0, 1.0], [0.0, 0.0]]))
+    assert np.isnan(draws).tolist() == [True, False, False, True]
 
 
 @given(ratings)
