@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, TypedDict, get_args
@@ -127,7 +127,7 @@ def request_id(item_id: str, request: Request, model: str) -> str:
 
     Batch size is left out on purpose: batches equal singles, which is tested.
     """
-    decides = asdict(request)
+    decides = dict(vars(request))
     for planning in ("id", "prefix_parts"):
         decides.pop(planning)
     return digest({"item": item_id, "model": model, "request": decides})
@@ -162,7 +162,7 @@ def write_requests(path: Path, requests: Iterable[Request]) -> None:
     part = path.with_name(path.name + ".part")
     with part.open("w", encoding="utf-8") as stream:
         for request in requests:
-            stream.write(_line(asdict(request)))
+            stream.write(_line(vars(request)))
         stream.flush()
         os.fsync(stream.fileno())
     part.replace(path)
@@ -202,7 +202,7 @@ class ResponseLog:
 
     def append(self, responses: Sequence[Response]) -> None:
         """Write a batch of answers with one fsync."""
-        lines = "".join(_line(asdict(response)) for response in responses)
+        lines = "".join(_line(vars(response)) for response in responses)
         self._stream.write(lines.encode())
         self._stream.flush()
         os.fsync(self._stream.fileno())
