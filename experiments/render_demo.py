@@ -15,8 +15,8 @@ from typing import Any
 import pandas as pd
 
 from core.dataset import Dataset, DatasetError, write_dataset
+from core.datasets.dialogue import Dialogue
 from core.datasets.roleplay import (
-    Dialogue,
     Session,
     TextSourceError,
     read_dialogues,
@@ -121,8 +121,7 @@ def render_manipulation(
     pool = voice_pool(engine.name)
     rows = []
     for dialogue in dialogues:
-        speakers = list(dict.fromkeys(speaker for speaker, _ in dialogue.turns))
-        voices = assign_voices(dialogue.dialogue_id, speakers, pool, VOICE_SEED)
+        voices = assign_voices(dialogue.dialogue_id, dialogue.speakers, pool, VOICE_SEED)
         clip = compose(
             [
                 SpokenTurn(
@@ -141,9 +140,9 @@ def render_manipulation(
                 "item_id": dialogue.dialogue_id,
                 "audio": f"audio/{path.name}",
                 "transcript": dialogue.transcript,
-                "label": "YES" if dialogue.manipulative else "NO",
+                "label": dialogue.label,
                 "techniques": ",".join(dialogue.techniques),
-                "voices": ",".join(voices[speaker].name for speaker in speakers),
+                "voices": ",".join(voices[speaker].name for speaker in dialogue.speakers),
                 "seconds": round(clip.seconds, 3),
             }
         )

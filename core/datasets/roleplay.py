@@ -14,6 +14,8 @@ from typing import Any
 
 import tomllib
 
+from core.datasets.dialogue import TECHNIQUES, Dialogue
+
 LEVELS = (1, 2, 3, 4, 5)
 ROLES = ("therapist", "patient")
 CONTEXT_TURNS = 3
@@ -45,20 +47,6 @@ class Session:
         """Up to three turns before turn `index`, "Therapist: ..." and "Patient: ..." lines."""
         before = self.turns[max(0, index - CONTEXT_TURNS) : index]
         return "\n".join(f"{turn.role.capitalize()}: {turn.text}" for turn in before)
-
-
-@dataclass(frozen=True)
-class Dialogue:
-    """One dialogue: (speaker, text) in order, the writer's label, and techniques if YES."""
-
-    dialogue_id: str
-    manipulative: bool
-    techniques: tuple[str, ...]
-    turns: tuple[tuple[str, str], ...]
-
-    @property
-    def transcript(self) -> str:
-        return "\n".join(f"{speaker}: {text}" for speaker, text in self.turns)
 
 
 def read_sessions(folder: Path) -> list[Session]:
@@ -114,6 +102,8 @@ def _dialogue(path: Path, entry: Mapping[str, Any]) -> Dialogue:
     where = f"{path}, dialogue {entry.get('dialogue_id')!r}"
     manipulative = bool(_field(where, entry, "manipulative", bool))
     techniques: Sequence[str] = entry.get("techniques", [])
+    if unknown := [name for name in techniques if name not in TECHNIQUES]:
+        raise TextSourceError(f"{where}: expected techniques of MentalManip, found {unknown[0]!r}.")
     if techniques and not manipulative:
         raise TextSourceError(f"{where}: it is not manipulative, but names {techniques}.")
     turns = tuple((str(speaker), str(text)) for speaker, text in entry.get("turns", []))

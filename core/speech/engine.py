@@ -27,6 +27,10 @@ class SpeechError(RuntimeError):
     """Speech that could not be made: says which text or file, what was found, what to do."""
 
 
+class QuotaError(SpeechError):
+    """The engine's account is used up: asking on would fail too, a later run can go on."""
+
+
 @dataclass(frozen=True)
 class Sound:
     """Mono samples, (n,) float32; an engine's peaks may exceed 1."""

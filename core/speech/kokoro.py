@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from importlib import import_module, util
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,8 @@ class Kokoro:
         self._phonemizers: dict[bool, Any] = {}
         self._session: Any = None
         self._tokens: dict[str, int] = {}
+        # Sounds are made by several threads at once, each on one core; text by one at a time.
+        self._lock = Lock()
 
     def speak(self, text: str, voice: str) -> Sound:
         """The text in one of `voices.toml`'s Kokoro voices, edges trimmed of silence.
@@ -60,7 +63,13 @@ class Kokoro:
             raise SpeechError(
                 f"Kokoro has no voice {voice!r} here; expected one of {sorted(self._voices)}."
             )
-        pieces = [self._piece(piece, voice) for piece in self._phonemes(text, voice)]
+        with self._lock:
+            phonemes, style, session = (
+                self._phonemes(text, voice),
+                self._style(voice),
+                self._loaded(),
+            )
+        pieces = [self._piece(session, piece, style) for piece in phonemes]
         if not pieces:
             raise SpeechError(f"Nothing to pronounce in {text!r}.")
         pause = np.zeros(round(PIECE_PAUSE_S * RATE_HZ), np.float32)
@@ -72,15 +81,14 @@ class Kokoro:
         phonemize = self._phonemizer(british=self._voices[voice].accent == "British")
         return packed(phonemize(sentence) for sentence in sentences)
 
-    def _piece(self, phonemes: str, voice: str) -> Samples:
-        session = self._loaded()
+    def _piece(self, session: Any, phonemes: str, style: Samples) -> Samples:
         tokens = [self._tokens[symbol] for symbol in phonemes if symbol in self._tokens]
-        style = self._style(voice)[min(len(tokens), STYLE_ROWS - 1)]
+        row = min(len(tokens), STYLE_ROWS - 1)
         (audio,) = session.run(
             None,
             {
                 "tokens": np.array([[0, *tokens, 0]], np.int64),
-                "style": style[None],
+                "style": style[row : row + 1],
                 "speed": np.array([self.settings["speed"]], np.float32),
             },
         )

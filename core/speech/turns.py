@@ -37,9 +37,6 @@ def spoken_turn(
 ) -> Sound | None:
     """The turn's sound, from `folder` or else from the engine; None for a turn with no word in it.
 
-    Kept as 16-bit FLAC at the engine's rate. A level is no part of it: peaks over
-    full scale are brought under it here, loudness is set when turns are composed.
-
     Raises:
         SpeechError: the engine failed twice, or gave too little sound for the text twice.
     """
@@ -47,18 +44,37 @@ def spoken_turn(
     if not speakable(text):
         tally.silent += 1
         return None
-    path = folder / f"{turn_key(engine, text, voice)}.flac"
-    if path.exists():
-        tally.kept += 1
-    else:
-        sound = _spoken(engine, text, voice)
+    if keep_turn(engine, text, voice, folder):
         tally.spoken += 1
         tally.characters += len(speakable(text))
-        folder.mkdir(parents=True, exist_ok=True)
-        write_flac(path, sound)
+    else:
+        tally.kept += 1
     # Read back even when just written, so that a resumed build hears the same samples.
-    samples, rate_hz = soundfile.read(path, dtype="float32")
+    samples, rate_hz = soundfile.read(turn_path(engine, text, voice, folder), dtype="float32")
     return Sound(samples, rate_hz)
+
+
+def keep_turn(engine: Engine, text: str, voice: str, folder: Path) -> bool:
+    """Have the turn's file in `folder`; whether the engine had to speak for it.
+
+    Kept as 16-bit FLAC at the engine's rate. A level is no part of it: peaks over
+    full scale are brought under it here, loudness is set when turns are composed.
+
+    Raises:
+        SpeechError: as `spoken_turn`.
+    """
+    path = turn_path(engine, text, voice, folder)
+    if path.exists():
+        return False
+    sound = _spoken(engine, text, voice)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_flac(path, sound)
+    return True
+
+
+def turn_path(engine: Engine, text: str, voice: str, folder: Path) -> Path:
+    """Where the turn's file is, or will be."""
+    return folder / f"{turn_key(engine, text, voice)}.flac"
 
 
 def write_flac(path: Path, sound: Sound, significant_bits: int = 16) -> None:
