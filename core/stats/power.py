@@ -2,8 +2,8 @@
 
 Both functions take how often the two answers differ (the discordance) as observed, because
 agreeing items carry no evidence and most items agree. They tell what another sample of n
-items would find with the stated probability; they are no comment on the p just observed. Items are
-taken as independent: where turns of one session are alike, a set shows less than this.
+items would find with the stated probability; they are no comment on the p just observed.
+Items are taken as independent: where turns of one session are alike, a set shows less.
 """
 
 from __future__ import annotations
