@@ -211,6 +211,10 @@ def sentences(study: Study) -> list[str]:
         f"{int(counts.sum())} ratings; items by number of ratings: {per_item}.",
         *group.notes,
     ]
+    if group.scale.kind != "interval":
+        levels = zip(group.scale.labels, group.scale.numbers, strict=True)
+        by_level = (f"{label} {int((group.values == number).sum())}" for label, number in levels)
+        lines.append(f"Ratings by level: {', '.join(by_level)}.")
     if group.reference_name:
         lines.append(f"The reference label is column {group.reference_name}; it is no rater.")
     for e in study.estimates:

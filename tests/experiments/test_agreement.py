@@ -143,6 +143,12 @@ def test_single_votes_are_not_passed_off_as_majorities(tmp_path):
     )
 
 
+def test_the_votes_are_shown_by_level_and_by_item(tmp_path):
+    said = sentences(study(tmp_path, BINARY))
+    assert "Ratings by level: NO 4, YES 5." in said
+    assert "9 ratings; items by number of ratings: 1 with 1, 1 with 2, 2 with 3." in said[0]
+
+
 def test_an_item_keeps_what_the_study_records(tmp_path):
     table = item_table(study(tmp_path, BINARY, group="BC"))
     first = table.set_index("item_id").loc["d1"]
