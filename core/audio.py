@@ -170,8 +170,8 @@ def prepare_clips(
     Args:
         sources: files or parts of files; equal ones are decoded once.
         folder: where the clips go; other runs may be writing there.
-        workers: threads, default one a core. Decoding, resampling and hashing all
-            let go of the interpreter.
+        workers: threads, default one a core. Threads suffice: decoding and hashing let
+            go of the interpreter.
         index: where it is remembered which file gave which clip, by the file's
             content, so that it is not decoded again; default `<folder>-index`,
             outside the folder that models are shown.
@@ -183,17 +183,21 @@ def prepare_clips(
     index = index or folder.with_name(folder.name + "-index")
     wanted = [source if isinstance(source, Source) else Source(source) for source in sources]
 
+    distinct = list(dict.fromkeys(wanted))
+    paths = list(dict.fromkeys(source.path for source in wanted))
+
     def one(source: Source) -> Prepared | AudioError:
         try:
-            return _prepare(source, folder, index)
+            return _prepare(source, folder, index / f"{_key(source, contents[source.path])}.json")
         except AudioError as error:
             return error
         finally:
             if progress:
                 progress()
 
-    distinct = list(dict.fromkeys(wanted))
     with ThreadPoolExecutor(workers or _cores()) as pool:
+        # A session may be the source of hundreds of turns: it is hashed once.
+        contents = dict(zip(paths, pool.map(_content_digest, paths), strict=True))
         ready = dict(zip(distinct, pool.map(one, distinct), strict=True))
     return [ready[source] for source in wanted]
 
@@ -259,34 +263,40 @@ def _level_dbfs(samples: Samples) -> NDArray[np.float64]:
     return level
 
 
-def _prepare(source: Source, folder: Path, index: Path) -> Prepared:
-    entry = index / f"{_source_key(source)}.json"
+def _prepare(source: Source, folder: Path, entry: Path) -> Prepared:
     known = _remembered(entry)
     if known and _is_whole(folder / known.name, round(known.facts.seconds * RATE_HZ)):
         return known
     recording = read_clip(source.path, start_s=source.start_s, end_s=source.end_s)
     prepared = Prepared(write_clip(folder, recording.samples).name, recording.facts)
-    index.mkdir(parents=True, exist_ok=True)
+    entry.parent.mkdir(parents=True, exist_ok=True)
     # A lost entry costs one decoding, so it is not synced.
     _replace(entry, json.dumps(asdict(prepared)).encode(), sync=False)
     return prepared
 
 
-def _source_key(source: Source) -> str:
+def _content_digest(path: Path) -> str:
+    try:
+        # Reading a pipe would wait for a writer for ever.
+        if path.is_file():
+            with path.open("rb") as stream:
+                return file_digest(stream, "sha256").hexdigest()
+    except (OSError, ValueError):
+        pass  # `decode` refuses such a path, and says why
+    return ""
+
+
+def _key(source: Source, content: str) -> str:
     """What decides the samples: the file's content and name, the span, the decoder's versions.
 
     The name's extension is in because a note speaks of it; the folder is not, so a moved
     data set is not decoded again.
     """
-    try:
-        with source.path.open("rb") as stream:
-            content = file_digest(stream, "sha256").hexdigest()
-    except (OSError, ValueError):
-        # `decode` refuses such a path with a better message than this function could.
-        content = ""
     versions = (DECODER, soundfile.__libsndfile_version__, soxr.__version__)
-    span = (source.start_s, source.end_s)
-    return sha256(repr((content, source.path.suffix, span, versions)).encode()).hexdigest()[:32]
+    # A table's float64 and a typed number are one span.
+    span = [None if at is None else float(at) for at in (source.start_s, source.end_s)]
+    parts = (content, source.path.suffix, span, versions)
+    return sha256(repr(parts).encode()).hexdigest()[:32]
 
 
 def _remembered(entry: Path) -> Prepared | None:

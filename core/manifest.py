@@ -43,7 +43,8 @@ _ID = Column("text", needed=True, nullable=False)
 _AUDIO = {"audio": Column("text", needed=True), "audio_sha256": Column("text")}
 _TEXT = Column("text", needed=True, nullable=False)
 # Columns by the kind of manifest. Optional ones are spelled out: a misspelt name is a
-# fault, not a column nobody reads.
+# fault, not a column nobody reads. start_s and end_s are a part of the audio file that
+# the row names; an item whose file is its clip already has none.
 COLUMNS: dict[str, dict[str, Column]] = {
     "turns": {
         "item_id": _ID,

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from core.audio import (
     RATE_HZ,
     AudioError,
-    Prepared,
     Source,
     clip_name,
     prepare_clips,
@@ -351,19 +350,21 @@ def test_a_clip_that_is_there_is_left_alone_and_a_cut_one_is_mended(tmp_path):
 def test_one_bad_file_spoils_no_other(tmp_path):
     good = put(tmp_path, "good.wav", WHOLE["24bit.wav"])
     bad = put(tmp_path, "bad.wav", b"<html>")
+    os.mkfifo(tmp_path / "pipe.wav")
     ticks = []
 
     ready = prepare_clips(
-        [good, bad, Source(good, 0.0, 0.5), good, tmp_path / "none.wav"],
+        [good, bad, Source(good, 0.0, 0.5), good, tmp_path / "none.wav", tmp_path / "pipe.wav"],
         tmp_path / "clips",
         progress=lambda: ticks.append(1),
     )
 
-    assert [type(each) for each in ready] == [Prepared, AudioError, Prepared, Prepared, AudioError]
+    refused = [isinstance(each, AudioError) for each in ready]
+    assert refused == [False, True, False, False, True, True]
     assert ready[0] == ready[3]
     assert ready[2].facts.seconds == 0.5
     assert {path.name for path in (tmp_path / "clips").iterdir()} == {ready[0].name, ready[2].name}
-    assert len(ticks) == 4  # the file named twice is decoded once
+    assert len(ticks) == 5  # the file named twice is decoded once
 
 
 def test_an_unchanged_file_is_not_decoded_again(tmp_path, monkeypatch):

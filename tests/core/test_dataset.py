@@ -116,6 +116,14 @@ def test_any_folder_with_a_manifest_is_a_dataset(folder):
     assert dataset.notes == ("no dataset.json: licence unknown, taken as not synthetic",)
 
 
+def test_the_task_says_which_manifest_it_reads(folder):
+    csv(folder, "d1,audio/a.wav,Person1: Hi.,NO", header="item_id,audio,transcript,label")
+
+    assert list(read_dataset(folder, "manipulation").items["label"]) == ["NO"]
+    with pytest.raises(DatasetError, match="session_id: expected a column of a manifest of turns"):
+        read_dataset(folder, "distress")
+
+
 @pytest.mark.parametrize(("encoding", "end"), [("utf-8-sig", "\r\n"), ("utf-8", "\r\n")])
 def test_a_byte_order_mark_and_windows_line_ends_change_nothing(folder, encoding, end):
     csv(folder, 't1,s,0,audio/a.wav,"two\nlines – é",,3', encoding=encoding, end=end)
