@@ -32,6 +32,7 @@ FAILURES = ("audio_error", "model_error", "timeout")
 class Run:
     """What a run needs at hand, and what it learns on the way.
 
+    `alone` are ids that share no batch, because one that held them hung;
     `most_tokens` is the largest padded batch that may be tried: it shrinks when
     memory runs out, so that the rest of a run does not find out again each time.
     """
@@ -42,6 +43,7 @@ class Run:
     stamp: Stamp
     signals: Signals
     progress: Progress
+    alone: frozenset[str] = frozenset()
     most_tokens: float = float("inf")
     halvings: int = 0
     shown: set[str] = field(default_factory=set)
@@ -75,8 +77,7 @@ def measured(
 
 def answer_all(run: Run, adapter: Adapter, requests: Sequence[Sized], watch: HangWatch) -> None:
     """Answer every request; what arrives in the file is all there is to return."""
-    card = run.card
-    waiting = deque(plan_batches(requests, card.budget, together=card.capabilities.batch))
+    waiting = deque(_planned(run, requests))
     while waiting:
         batch = waiting.popleft()
         if len(batch) > 1 and padded_tokens(batch) > run.most_tokens:
@@ -99,6 +100,17 @@ def answer_all(run: Run, adapter: Adapter, requests: Sequence[Sized], watch: Han
             ],
             sum(entry.audio_s for entry in batch),
         )
+
+
+def _planned(run: Run, requests: Sequence[Sized]) -> list[list[Sized]]:
+    together = [entry for entry in requests if entry.request.id not in run.alone]
+    suspects = [entry for entry in requests if entry.request.id in run.alone]
+    batch = run.card.capabilities.batch
+    # The suspects come last: whatever they do, the others have their answers.
+    return [
+        *plan_batches(together, run.card.budget, together=batch),
+        *plan_batches(suspects, run.card.budget, together=False),
+    ]
 
 
 def _seconds(audio: Path, name: str, known: dict[str, float | ClipError]) -> float:

@@ -10,6 +10,12 @@ hears, answers what is pending and ends with one line of JSON on stdout:
 `counts` are over all requests of the file, whenever they were answered. Progress
 and messages go to stderr.
 
+What was answered stays answered; audio_error, model_error and timeout are asked
+again by the next run. A batch that takes longer than the card's `timeout_s` makes
+the process start itself anew and ask its members one by one; one that hangs
+alone is a timeout. The run ends when the process that started it has gone,
+unless told to outlive it.
+
 Exit codes: 0 every request has an answer or a status; 2 wrong arguments, card or
 requests; 3 the model does not load; 4 it does not hear; 5 another process writes
 the response file; 75 it hangs again and again (then there is no summary); 130
@@ -121,9 +127,10 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--outlive-parent", action="store_true", help="go on when the starting process is gone"
     )
-    # Both are set by this program when it starts itself anew after a hang.
+    # These are set by this program when it starts itself anew after a hang.
     parser.add_argument("--run-start", type=int, default=None, help=argparse.SUPPRESS)
     parser.add_argument("--hangs", type=int, default=0, help=argparse.SUPPRESS)
+    parser.add_argument("--alone", default="", help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
 
 
@@ -173,7 +180,8 @@ def _answer(job: Job, summary: dict[str, Any]) -> None:
     good, bad = measured(pending, job.card, audio, job.stamp)
     seconds = sum(entry.audio_s for entry in good)
     progress = Progress(len(pending), seconds, sys.stderr, job.options.log_every)
-    run = Run(job.card, audio, job.answers, job.stamp, job.signals, progress)
+    alone = frozenset(job.options.alone.split(","))
+    run = Run(job.card, audio, job.answers, job.stamp, job.signals, progress, alone)
     adapter: Adapter | None = None
     try:
         if bad:
@@ -239,21 +247,25 @@ def _readable(audio: Path, names: Iterable[str]) -> dict[str, Clip]:
 
 
 def _starting_anew(job: Job, progress: Progress) -> Callable[[Sequence[str]], None]:
-    """What to do about a hang: write the batch's timeouts and become a fresh process."""
+    """What to do about a hang: become a fresh process, which asks the batch's members one by
+    one; a request that hangs alone has timed out."""
 
     def start_anew(ids: Sequence[str]) -> None:
-        asked = f"a batch of {len(ids)}" if ids else "the canary"
-        reason = f"no answer within {job.card.budget.timeout_s:g} s ({asked})."
+        reason = f"no answer within {job.card.budget.timeout_s:g} s."
         with job.answers.writing:
-            job.answers.append([failure(each, "timeout", reason, job.stamp) for each in ids])
+            if len(ids) == 1:
+                job.answers.append([failure(ids[0], "timeout", reason, job.stamp)])
             hangs = 1 + (0 if progress.answered else job.options.hangs)
-            print(f"{reason} Starting anew without it.", file=sys.stderr, flush=True)
+            asked = f"A batch of {len(ids)}" if ids else "The canary"
+            print(f"{asked}: {reason} Starting anew.", file=sys.stderr, flush=True)
             faulthandler.dump_traceback(sys.stderr)
             if hangs >= MOST_HANGS:
                 print(f"{hangs} hangs with no answer between them.", file=sys.stderr, flush=True)
                 os._exit(HANGS)
             # The last value of an option counts, so these override an earlier restart's.
+            alone = ",".join([*filter(None, job.options.alone.split(",")), *ids])
             again = ["--run-start", str(job.answers.run_start), "--hangs", str(hangs)]
+            again += ["--alone", alone]
             job.out.give_back()
             os.execv(sys.executable, [*sys.orig_argv, *again])
 

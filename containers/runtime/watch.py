@@ -1,8 +1,8 @@
 """What ends a run from outside its own code: a signal, a hang, a parent that died.
 
 A signal unwinds the main thread unless a write is in hand. A batch that hangs in
-native code cannot be unwound: a second thread writes its answers and starts the
-process anew. A runtime whose parent was killed ends itself, or two would write
+native code cannot be unwound: a second thread says so while it still hangs, and
+the process is started anew. A runtime whose parent was killed ends itself, or two would write
 one file.
 """
 

@@ -112,14 +112,22 @@ def test_more_clips_than_the_model_takes_is_a_refusal_with_both_numbers(case, as
     assert "takes 2 clips per prompt; the request holds 3" in run.answers["a"].reason
 
 
-def test_a_hang_costs_its_batch_a_timeout_and_the_rest_is_answered(case, asked):
-    # Every request has a prefix of its own, so each is a batch.
-    names = ["fine", "hang", "well", "good"]
-    case.ask(*(asked(name, name, prefix_parts=1) for name in names))
+def test_a_hang_costs_its_request_a_timeout_and_nothing_else(case, asked):
+    # All four share a batch: after the hang they are asked one by one.
+    case.ask(*(asked(name, name) for name in ["fine", "hang", "well", "good"]))
     run = case.run()
     assert run.code == 0
     assert run.statuses == {"fine": "ok", "hang": "timeout", "well": "ok", "good": "ok"}
-    assert "no answer within 2.5 s" in run.answers["hang"].reason
+    assert run.answers["hang"].reason == "no answer within 2.5 s."
+    assert run.summary["counts"] == {"ok": 3, "timeout": 1}
+
+
+def test_a_failure_from_before_a_hang_is_still_tried_after_it(case, asked):
+    with ResponseLog(case.responses) as log:
+        log.append([Response("old", "model_error", reason="x")])
+    # Each has a prefix of its own, so each is a batch.
+    case.ask(*(asked(name, name, prefix_parts=1) for name in ["hang", "old"]))
+    assert case.run().statuses == {"hang": "timeout", "old": "ok"}
 
 
 def test_a_model_that_only_hangs_is_given_up(case, asked):
