@@ -213,15 +213,14 @@ def sentences(study: Study) -> list[str]:
     ]
     if group.scale.kind != "interval":
         levels = zip(group.scale.labels, group.scale.numbers, strict=True)
-        by_level = (f"{label} {int((group.values == number).sum())}" for label, number in levels)
+        by_level = (f"{label}: {int((group.values == number).sum())}" for label, number in levels)
         lines.append(f"Ratings by level: {', '.join(by_level)}.")
     if group.reference_name:
         lines.append(f"The reference label is column {group.reference_name}; it is no rater.")
     for e in study.estimates:
         if 0 < e.n < FEW_ITEMS:
             lines.append(
-                f"Few items: {e.metric} rests on {e.n} of {e.n_total} items; "
-                f"read it with its interval, {_interval(e)}."
+                f"Few items: {e.metric} rests on {e.n} of {e.n_total} items; {_interval(e)}."
             )
     single = int(((~np.isnan(everyone.values)).sum(1) == 1).sum())
     if single:
@@ -255,15 +254,17 @@ def _shown(estimate: Estimate) -> str:
 
 def _interval(estimate: Estimate) -> str:
     if math.isnan(estimate.low):
-        return "of which there is none"
-    return f"{estimate.low:.2f} to {estimate.high:.2f}"
+        return "it has no interval"
+    return f"read it with its interval, {estimate.low:.2f} to {estimate.high:.2f}"
 
 
 def grids(study: Study) -> list[tuple[str, Grid]]:
     """Each table under its title; the one for the reference only where there is one."""
     found = [(f"Agreement of {study.group_name}", agreement_grid(study))]
     if study.comparisons:
-        title = f"Consensus against {study.group.reference_name} (reference>consensus)"
+        title = f"Consensus against {study.group.reference_name}"
+        if study.group.scale.kind == "nominal":
+            title += " (reference>consensus)"
         found.append((title, reference_grid(study)))
     # Last, because it is the longest and a run's description has an end.
     return [*found, ("Pairs of raters", pairs_grid(study))]

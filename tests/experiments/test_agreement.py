@@ -145,7 +145,7 @@ def test_single_votes_are_not_passed_off_as_majorities(tmp_path):
 
 def test_the_votes_are_shown_by_level_and_by_item(tmp_path):
     said = sentences(study(tmp_path, BINARY))
-    assert "Ratings by level: NO 4, YES 5." in said
+    assert "Ratings by level: NO: 4, YES: 5." in said
     assert "9 ratings; items by number of ratings: 1 with 1, 1 with 2, 2 with 3." in said[0]
 
 
