@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from core.protocol import Request
+from core.tasks import TaskError
 
 CONDITIONS = ("AO", "AT", "TO")
 
@@ -28,7 +29,7 @@ SHOWN = 10
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 
 
-class ModalityError(ValueError):
+class ModalityError(TaskError):
     """Requests that show what their condition withholds, or conditions that cannot be paired."""
 
 

@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from core.parsing.refusal import is_refusal
 from core.parsing.vocabulary import CUE_PAIRS, LINKS, NEGATIONS, OPENINGS
@@ -55,7 +55,20 @@ class Mention(Generic[V]):
 
 
 class NoAnswerError(Exception):
-    """Inside this package only: the text cannot hold an answer; args are status and reason."""
+    """Inside this package only: the text cannot hold an answer.
+
+    Attributes:
+        reason: why.
+        unfinished: whether more text might have held one.
+    """
+
+    def __init__(self, reason: str, *, unfinished: bool) -> None:
+        super().__init__(reason)
+        self.reason, self.unfinished = reason, unfinished
+
+    def parsed(self, cut: bool) -> Parsed[Any]:
+        """The status of such a text; `cut` as in `settle`."""
+        return Parsed(None, "truncated" if cut and self.unfinished else "unparsed", self.reason)
 
 
 _THINKING = re.compile(
@@ -95,7 +108,7 @@ def without_thinking(text: str) -> str:
         inside = not closes
         position = tag.end()
     if inside:
-        raise NoAnswerError("unparsed", "a thinking block is never closed")
+        raise NoAnswerError("a thinking block is never closed", unfinished=True)
     kept.append(text[position:])
     return "".join(kept)
 
@@ -108,14 +121,16 @@ def checked(text: str) -> str:
     """
     text = _SPECIAL_TOKEN.sub("", without_thinking(text))
     if not text.strip():
-        raise NoAnswerError("unparsed", "the answer is empty")
+        raise NoAnswerError("the answer is empty", unfinished=True)
     if len(text) > LONGEST:
-        raise NoAnswerError("unparsed", f"{len(text)} characters are no answer to this question")
+        raise NoAnswerError(
+            f"{len(text)} characters are no answer to this question", unfinished=False
+        )
     text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
     text = "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in text)
     text = text.translate(_PLAIN_SIGNS)
     if _ERROR.search(text):
-        raise NoAnswerError("unparsed", "an error message, not an answer")
+        raise NoAnswerError("an error message, not an answer", unfinished=False)
     return text
 
 

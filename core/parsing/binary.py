@@ -55,8 +55,7 @@ def _read(
     try:
         answer = plain(checked(text))
     except NoAnswerError as error:
-        status, reason = error.args
-        return Parsed(None, "truncated" if cut else status, reason)
+        return error.parsed(cut)
     if len(answer.strip(" \n.()\"'")) == 1:
         answer = answer.upper()
     answer = _without_options(_NEITHER.sub(MARK, answer))

@@ -70,8 +70,7 @@ def rating(text: str, *, cut: bool = False) -> Parsed[int]:
         if (found := _json(answer)) is not None:
             return settle(list(_levels_in(found)), answer, question=QUESTION, cut=cut, whole=True)
     except NoAnswerError as error:
-        status, reason = error.args
-        return Parsed(None, "truncated" if cut else status, reason)
+        return error.parsed(cut)
     return _in_prose(plain(answer), cut)
 
 

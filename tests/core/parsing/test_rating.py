@@ -62,6 +62,10 @@ def test_a_cut_text_is_truncated_where_its_number_might_have_gone_on(text):
     assert (parsed.value, parsed.status) == (None, "truncated")
 
 
+def test_a_cut_error_message_is_no_answer_however_it_goes_on():
+    assert rating("Error 429: too many", cut=True).status == "unparsed"
+
+
 def test_a_cut_refusal_is_a_refusal():
     assert rating("I'm sorry, but I can't rate the", cut=True).status == "refused"
 
