@@ -7,20 +7,23 @@ belongs to a voice.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import soundfile
 
-from core.speech.engine import Samples, SpeechError, speakable
+from core.audio import RATE_HZ, read_clip
+from core.speech.engine import Samples, speakable
 from core.speech.listening import Heard, by, error_rate, heard
 
 # Over these a clip is listed, and a voice is broken. Whisper tiny mishears about one
 # word in a hundred of a sound voice, and most of one that says something else.
 CLIP_RATE = 0.25
 VOICE_RATE = 0.25
+
+_SPEAKER = re.compile(r"^(Person\d+)?: ?")
 
 
 def listen(folder: Path, items: pd.DataFrame, recognise: Callable[[Samples], str]) -> list[Heard]:
@@ -32,12 +35,10 @@ def listen(folder: Path, items: pd.DataFrame, recognise: Callable[[Samples], str
     found = []
     for row in items.to_dict("records"):
         path = folder / str(row["audio"])
-        samples, rate_hz = soundfile.read(path, dtype="float32")
-        if rate_hz != 16_000:
-            raise SpeechError(f"{path}: expected 16000 Hz, found {rate_hz}.")
+        samples = read_clip(path).samples
         for voice, text, start, end in _stretches(path, row):
             stretch = samples[
-                round(start * rate_hz) : None if end is None else round(end * rate_hz)
+                round(start * RATE_HZ) : None if end is None else round(end * RATE_HZ)
             ]
             if speakable(text):
                 found.append(heard(recognise, str(row["item_id"]), voice, text, stretch))
@@ -71,7 +72,8 @@ def _stretches(
 ) -> Iterator[tuple[str, str, float, float | None]]:
     sidecar = path.with_suffix(".turns.json")
     if not sidecar.exists():
-        yield str(row.get("voice") or row.get("voices")), str(row["transcript"]), 0.0, None
+        lines = [_SPEAKER.sub("", line) for line in str(row["transcript"]).splitlines()]
+        yield str(row.get("voice") or row.get("voices")), " ".join(lines), 0.0, None
         return
     for turn in json.loads(sidecar.read_text(encoding="utf-8"))["turns"]:
         yield turn["voice"], turn["text"], turn["start_s"], turn["end_s"]

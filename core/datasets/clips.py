@@ -1,7 +1,7 @@
 """Audio of dialogues that somebody already made, matched to their dialogues by file name.
 
-The study's files are `<id>_composed_<voice>_<voice>.mp3`, a voice for each speaker in
-the order of the speakers' names. Files are copied byte for byte.
+The study's files are `<id>_composed_<voice>_<voice>.mp3`. The voices are taken to be in
+the order of the speakers' names; the study does not say. Files are copied byte for byte.
 """
 
 from __future__ import annotations
