@@ -107,23 +107,36 @@ def prefill(
     start = int(prefix.lengths[0])
     stems = _stems(batch, start)
     starts = [start] * len(batch)
-    past = select(prefix, [0] * len(batch))
+    past = prefix
+    of_row = {row: 0 for row in range(len(batch))}
     if len(stems) < len(batch):
         stretches = [(stem.rows[0], start, stem.stop) for stem in stems]
-        shared = _read(model, select(prefix, [0] * len(stems)), batch, stretches)[1]
+        past = _read(model, select(prefix, [0] * len(stems)), batch, stretches)[1]
         of_row = {row: number for number, stem in enumerate(stems) for row in stem.rows}
-        past = select(shared, [of_row[row] for row in range(len(batch))])
         starts = [stems[of_row[row]].stop for row in range(len(batch))]
+    past = select(past, [of_row[row] for row in range(len(batch))])
     stretches = [(row, starts[row], len(batch[row].ids)) for row in range(len(batch))]
     hidden, past = _read(model, past, batch, stretches)
     return model.logits(hidden[:, -1]), past
 
 
 def select(past: Past, rows: Sequence[int]) -> Past:
-    """A copy of these rows, repeats allowed; the original stays as it is."""
+    """A past of these rows, repeats allowed; reading on from it leaves the original as it is."""
     index = list(rows)
-    cache = _with_layers(past.cache, lambda states: states[index])
-    return Past(cache, past.valid[index], past.positions[index], past.lengths[index])
+
+    def picked(states: Tensor) -> Tensor:
+        # One row, however often, needs no copy: what reads on makes its own.
+        if len(set(index)) == 1:
+            row = states[index[0] : index[0] + 1]
+            return row.expand(len(index), *row.shape[1:])
+        return states[index]
+
+    return Past(
+        _with_layers(past.cache, picked),
+        past.valid[index],
+        past.positions[index],
+        past.lengths[index],
+    )
 
 
 def _opening(model: LanguageModel, batch: Sequence[Rendered], store: PrefixStore) -> Past:
