@@ -27,6 +27,7 @@ from core.datasets.mentalmanip import (
     read_mentalmanip,
 )
 from core.speech.compose import GAP_S, LEAD_S, write_clip
+from core.speech.elevenlabs import ElevenLabs
 from core.speech.engine import Engine, SpeechError
 from core.speech.kokoro import Kokoro
 from core.speech.listening import recogniser
@@ -36,6 +37,7 @@ from core.speech.voices import voice_pool
 from experiments.listening import broken_voices, listen, report
 from experiments.options import (
     OptionError,
+    amount,
     existing_file,
     existing_folder,
     one_of,
@@ -46,17 +48,19 @@ from experiments.options import (
 
 OPTIONS = {
     "source": ("", "CSV with the columns ID, Dialogue, Manipulative, Technique, Vulnerability"),
-    "tts": ("none", "who speaks the dialogues: kokoro, or none"),
+    "tts": ("none", "who speaks the dialogues: kokoro (here), elevenlabs (remote, paid), or none"),
     "audio": ("", "folder with clips named <id>_composed_<voice>_<voice>.mp3, instead of tts"),
     "limit": ("all", "the first so many dialogues of the file; 0 reads, checks and counts only"),
     "output": ("outputs/manipulation", "dataset folder to write"),
     "name": ("", "the dataset's name; by default made of source and tts"),
     "seed": ("0", "of the choice of voices"),
+    "max_characters": ("0", "elevenlabs: characters that may be sent in this run"),
+    "price": ("0.30", "elevenlabs: US dollars for 1,000 characters, for the estimate"),
     "turns": ("outputs/turns", "folder that keeps each spoken turn"),
     "workers": ("2", "turns spoken at the same time"),
     "listen": ("false", "true lets Whisper hear the clips and prints its word errors"),
 }
-ENGINES = ("none", "kokoro")
+ENGINES = ("none", "kokoro", "elevenlabs")
 # The dialogues come from film scripts: whoever has the file knows its terms, we don't.
 LICENCE = "of the sources; not ours to redistribute"
 
@@ -72,6 +76,8 @@ class Build:
     output: Path
     name: str
     seed: int
+    max_characters: int
+    price: float
     turns: Path
     workers: int
     listen: bool
@@ -81,22 +87,55 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Build; 2 for a value that is wrong, 1 where something asked for could not be had."""
     try:
         build = asked(read_options(OPTIONS, arguments, "build_manipulation", __doc__))
-    except (OptionError, MentalManipError) as error:
+        engine = engine_for(build)
+        if engine is not None:
+            allow(build, engine)
+    except (OptionError, MentalManipError, SpeechError) as error:
         print(f"build_manipulation: {error}", file=sys.stderr)
         return 2
     print(summary(build.parsed))
-    if not build.dialogues or (build.audio is None and build.tts == "none"):
+    if not build.dialogues or (build.audio is None and engine is None):
         return 1 if build.parsed.not_understood else 0
     try:
-        dataset, left_out = _built(build)
+        if build.audio:
+            dataset, left_out = imported(build, build.audio)
+        else:
+            assert engine is not None
+            dataset, left_out = rendered(build, engine)
         return _told(build, dataset, left_out)
     except (SpeechError, DatasetError) as error:
         print(f"build_manipulation: {error}", file=sys.stderr)
         return 1
 
 
-def _built(build: Build) -> tuple[Dataset, list[LeftOut]]:
-    return imported(build, build.audio) if build.audio else rendered(build, Kokoro())
+def engine_for(build: Build) -> Engine | None:
+    """Who speaks, or None where nobody has to.
+
+    Raises:
+        SpeechError: ElevenLabs without a key.
+    """
+    if not build.dialogues or build.tts == "none":
+        return None
+    return Kokoro() if build.tts == "kokoro" else ElevenLabs()
+
+
+def allow(build: Build, engine: Engine) -> None:
+    """Check that what a paid engine would be sent was agreed to.
+
+    Raises:
+        OptionError: with the characters and what they would cost.
+    """
+    if engine.name != "elevenlabs":
+        return
+    casting = cast(build.dialogues, voice_pool(engine.name), build.seed)
+    todo = missing(engine, jobs(build.dialogues, casting), build.turns)
+    characters = sum(len(job.text) for job in todo)
+    if characters > build.max_characters:
+        raise OptionError(
+            f"max_characters: {characters:,} characters would be sent to ElevenLabs, about "
+            f"{characters / 1000 * build.price:.2f} dollars at {build.price} for 1,000; allow it "
+            f"with max_characters={characters}."
+        )
 
 
 def asked(said: dict[str, str]) -> Build:
@@ -129,6 +168,8 @@ def asked(said: dict[str, str]) -> Build:
         output=output,
         name=said["name"] or f"{source.stem}-{kind}",
         seed=seed,
+        max_characters=whole("max_characters", said["max_characters"]),
+        price=amount("price", said["price"]),
         turns=Path(said["turns"]).expanduser(),
         workers=workers,
         listen=check,
@@ -213,7 +254,12 @@ def rendered(build: Build, engine: Engine) -> tuple[Dataset, list[LeftOut]]:
         "lead_s": LEAD_S,
         "gap_s": GAP_S,
     }
-    print(f"{phase1.spoken:,} turns spoken, {phase1.kept:,} kept from before.")
+    print(
+        f"{phase1.spoken:,} turns spoken ({phase1.characters:,} characters), {phase1.kept:,} kept "
+        "from before."
+    )
+    if phase1.stopped:
+        print(f"Stopped: {phase1.stopped} The same command goes on from here.")
     source = f"{build.parsed.source}, spoken by {engine.name}"
     return _written(build, rows, about, left_out, source), left_out
 

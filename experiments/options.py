@@ -63,6 +63,17 @@ def whole(name: str, said: str) -> int:
     return int(said)
 
 
+def amount(name: str, said: str) -> float:
+    """A finite number of 0 or more; raises OptionError for anything else."""
+    try:
+        number = float(said)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        raise OptionError(f"{name}: expected a number of 0 or more, found {said!r}.")
+    return number
+
+
 def truth(name: str, said: str) -> bool:
     """ "true" or "false"; raises OptionError for anything else."""
     if said.lower() not in ("true", "false"):

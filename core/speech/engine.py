@@ -27,8 +27,8 @@ class SpeechError(RuntimeError):
     """Speech that could not be made: says which text or file, what was found, what to do."""
 
 
-class QuotaError(SpeechError):
-    """The engine's account is used up: asking on would fail too, a later run can go on."""
+class AccountError(SpeechError):
+    """The account is used up or refused: asking on would fail too, a later run can go on."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from core.datasets.dialogue import Dialogue
 from core.speech.compose import Clip, SpokenTurn, compose
-from core.speech.engine import Engine, QuotaError, SpeechError, speakable, turn_key
+from core.speech.engine import AccountError, Engine, SpeechError, speakable, turn_key
 from core.speech.turns import keep_turn, spoken_turn, turn_path
 from core.speech.voices import Voice, assign_voices
 
@@ -134,7 +134,7 @@ def unspoken(
 def _note(result: Phase1, engine: Engine, job: Job, future: Future[bool]) -> None:
     try:
         future.result()
-    except QuotaError as error:
+    except AccountError as error:
         result.stopped = str(error)
     except SpeechError as error:
         result.failures[turn_key(engine, job.text, job.voice)] = str(error)

@@ -1,7 +1,7 @@
 import pytest
 
 from core.datasets.dialogue import Dialogue
-from core.speech.engine import QuotaError, SpeechError
+from core.speech.engine import AccountError, SpeechError
 from core.speech.rendering import cast, clips, jobs, missing, speak, unspoken
 from core.speech.voices import voice_pool
 from tests.core.speech.tones import Hummer
@@ -85,7 +85,7 @@ def test_a_turn_that_fails_leaves_its_dialogue_out_by_name(casting, tmp_path):
 
 
 def test_a_used_up_quota_stops_asking_and_says_so(casting, tmp_path):
-    engine = Breaking(QuotaError("quota used up"), at=3)
+    engine = Breaking(AccountError("quota used up"), at=3)
 
     result = speak(engine, jobs(DIALOGUES, casting), tmp_path)
 
