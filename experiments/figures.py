@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from core.metrics.estimate import Estimate
+from experiments.table import shown_metric
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,22 +44,28 @@ def save_confusion(predictions: pd.DataFrame, title: str, path: Path) -> None:
     figure.savefig(path, dpi=DOTS_PER_INCH)
 
 
-def save_forest(estimates: Sequence[Estimate], title: str, path: Path) -> None:
-    """Every metric with its 95 % interval, one panel a metric, conditions down.
+def save_forest(
+    estimates: Sequence[Estimate], conditions: Collection[str], title: str, path: Path
+) -> None:
+    """Every metric with its 95 % interval: a panel a metric, then one for each difference.
 
-    An undefined figure has its row and no dot.
+    Figures that have no interval by nature, p-values, are left to the table. An
+    undefined figure has its row and no dot.
     """
-    metrics = list(dict.fromkeys(e.metric for e in estimates))
-    columns = min(4, max(1, len(metrics)))
-    lines = math.ceil(len(metrics) / columns) or 1
-    tallest = max((sum(e.metric == m for e in estimates) for m in metrics), default=1)
-    figure = _figure(2.7 * columns, 0.7 + lines * (1.1 + 0.28 * tallest))
-    panels = np.atleast_1d(np.asarray(figure.subplots(lines, columns, squeeze=False))).ravel()
-    for axes, metric in zip(panels, metrics, strict=False):
-        _draw_forest(axes, metric, [e for e in estimates if e.metric == metric])
-    for axes in panels[len(metrics) :]:
-        axes.set_axis_off()
-    figure.suptitle(title, fontsize=10)
+    panels: dict[str, list[Estimate]] = {}
+    for estimate in estimates:
+        if not estimate.metric.endswith("_p"):
+            panels.setdefault(shown_metric(estimate, conditions), []).append(estimate)
+    columns = min(3, max(1, len(panels)))
+    lines = math.ceil(len(panels) / columns) or 1
+    tallest = max((len(rows) for rows in panels.values()), default=1)
+    figure = _figure(3.2 * columns, 0.6 + lines * (0.8 + 0.3 * tallest))
+    axes = np.asarray(figure.subplots(lines, columns, squeeze=False)).ravel()
+    for place, (name, rows) in zip(axes, panels.items(), strict=False):
+        _draw_forest(place, name, rows)
+    for place in axes[len(panels) :]:
+        place.set_axis_off()
+    figure.suptitle(f"{title}, 95 % intervals", fontsize=10)
     figure.savefig(path, dpi=DOTS_PER_INCH)
 
 
@@ -85,17 +92,18 @@ def _draw_counts(axes: Any, counts: np.ndarray[Any, Any], labels: list[str]) -> 
     axes.set_yticks(range(len(labels)), labels)
 
 
-def _draw_forest(axes: Any, metric: str, estimates: list[Estimate]) -> None:
+def _draw_forest(axes: Any, name: str, estimates: list[Estimate]) -> None:
     for row, estimate in enumerate(estimates):
         if not math.isnan(estimate.low) and not math.isnan(estimate.high):
             axes.plot([estimate.low, estimate.high], [row, row], color=INK, lw=1.6)
         if not math.isnan(estimate.value):
             axes.plot(estimate.value, row, "o", color=INK, ms=5)
-    axes.set_yticks(
-        range(len(estimates)), [f"{e.condition} ({e.n}/{e.n_total})" for e in estimates], fontsize=8
-    )
+    labels = [f"{e.condition}  {e.n}/{e.n_total}" for e in estimates]
+    axes.set_yticks(range(len(estimates)), labels, fontsize=8)
     axes.set_ylim(len(estimates) - 0.5, -0.5)
     axes.tick_params(axis="x", labelsize=8)
-    axes.set_title(metric, fontsize=9)
+    axes.set_title(name.replace("_", " "), fontsize=9)
     axes.grid(axis="x", color="#dddddd", lw=0.6)
+    if name.endswith("_difference"):
+        axes.axvline(0, color="#888888", lw=0.8, ls="--")
     axes.set_axisbelow(True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import platform
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from experiments.table import (
     coverage,
     markdown,
     metrics_grid,
+    shown_metric,
     undefined_reasons,
 )
 from experiments.tracking import MOST_METRICS, Record
@@ -66,19 +67,25 @@ def record_of(evaluation: Evaluation, staging: Path) -> Record:
 
 def metrics(estimates: Sequence[Estimate], answered: Sequence[Coverage]) -> dict[str, float]:
     """MLflow names and values: figures, what they rest on, ends while there is room."""
-    named = {f"{e.metric}/{e.condition}": e.value for e in estimates}
+    conditions = {row.condition for row in answered}
+    named = {name_of(e, conditions): e.value for e in estimates}
     for row in answered:
         named[f"coverage/{row.condition}"] = row.share
         named[f"n/{row.condition}"] = row.n
         for status, count in row.counts.items():
             named[f"{status}/{row.condition}"] = count
     ends = {
-        f"{INTERVALS}/{e.metric}.{e.condition}.{side}": end
+        f"{INTERVALS}/{name_of(e, conditions).replace('/', '.')}.{side}": end
         for e in estimates
         for side, end in (("low", e.low), ("high", e.high))
         if end == end
     }
     return named | ends if len(named) + len(ends) <= MOST_METRICS else named
+
+
+def name_of(estimate: Estimate, conditions: Collection[str]) -> str:
+    """`mae/AO`, and `mae_difference/AT-TO`: a difference is not on the metric's own axis."""
+    return f"{shown_metric(estimate, conditions)}/{estimate.condition}"
 
 
 def item_tables(predictions: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -170,7 +177,8 @@ def _stage(evaluation: Evaluation, staging: Path, title: str) -> None:
     figures = staging / "figures"
     figures.mkdir()
     # Numbered, because the artifact list sorts by name and the first is looked at first.
-    save_forest(evaluation.estimates, title, figures / "1_forest.png")
+    conditions = evaluation.plan.settings.conditions
+    save_forest(evaluation.estimates, conditions, title, figures / "1_forest.png")
     save_confusion(evaluation.predictions, title, figures / "2_confusion.png")
 
 

@@ -7,7 +7,7 @@ in a smoke run. The denominators stand beside the metrics: never one without the
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
@@ -80,14 +80,23 @@ def comparisons_grid(estimates: Sequence[Estimate], answered: Sequence[Coverage]
     """Pairs of conditions down, what was computed of them across; no rows where there are none."""
     conditions = {row.condition for row in answered}
     pairs = [e for e in estimates if e.condition not in conditions]
-    metrics = list(dict.fromkeys(e.metric for e in pairs))
-    by_cell = {(e.metric, e.condition): e for e in pairs}
+    by_cell = {(shown_metric(e, conditions), e.condition): e for e in pairs}
+    metrics = list(dict.fromkeys(metric for metric, _ in by_cell))
     rows = []
     for pair in dict.fromkeys(e.condition for e in pairs):
         cells = [with_interval(by_cell.get((metric, pair))) for metric in metrics]
         of_pair = [e for e in pairs if e.condition == pair]
         rows.append((pair, *cells, f"{max(e.n for e in of_pair)}/{of_pair[0].n_total}"))
     return Grid(("pair", *metrics, "answered in both"), tuple(rows))
+
+
+def shown_metric(estimate: Estimate, conditions: Collection[str]) -> str:
+    """The metric's name; `mae_difference` for what two conditions differ by.
+
+    A p-value belongs to a pair by itself and keeps its name.
+    """
+    is_difference = estimate.condition not in conditions and not estimate.metric.endswith("_p")
+    return f"{estimate.metric}_difference" if is_difference else estimate.metric
 
 
 COVERAGE_HEADER = ("answered", "coverage", "refused", "unparsed", "truncated", "failed")

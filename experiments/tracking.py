@@ -117,6 +117,8 @@ def tracked_run(experiment: str) -> Iterator[TrackedRun]:
         stopped = not isinstance(error, Exception)
         client.set_terminated(run.run_id, "KILLED" if stopped else "FAILED")
         raise
+    # Of use only while a run may be abandoned; a reader has no business with it.
+    client.delete_tag(run.run_id, OWNER_TAG)
     client.set_terminated(run.run_id, "FINISHED")
 
 
@@ -289,10 +291,11 @@ def _alive(pid: int) -> bool:
 
 
 def _save_view(run: TrackedRun, record: Record) -> None:
-    value = view.leaderboard(sorted(record.metrics), record.headline)
-    if len(value) <= view.LONGEST_TAG:
-        # A comfort that MLflow does not promise: no run fails for it.
-        with suppress(Exception):
+    value = view.leaderboard(list(record.metrics), record.headline)
+    # A comfort that MLflow does not promise: no run fails for it.
+    with suppress(Exception):
+        run.client.set_experiment_tag(run.experiment_id, *view.KIND)
+        if len(value) <= view.LONGEST_TAG:
             run.client.set_experiment_tag(run.experiment_id, view.TAG, value)
 
 

@@ -17,6 +17,8 @@ from typing import Any
 
 KEY = "leaderboard"
 TAG = f"mlflow.sharedViewState.{KEY}"
+# Or the UI takes a text-in, text-out application for granted and hides the list of runs.
+KIND = ("mlflow.experimentKind", "custom_model_development")
 # Compared across datasets, smaller is better for these; the best model comes first.
 SMALLER_IS_BETTER = frozenset({"mae", "rmse", "brier", "ece"})
 MOST_COLUMN_METRICS = 3
@@ -28,7 +30,7 @@ def leaderboard(metrics: Sequence[str], headline: Sequence[str]) -> str:
     """The tag's value.
 
     Args:
-        metrics: all MLflow metric names of a run, `metric/condition`.
+        metrics: all MLflow metric names of a run, `metric/condition`, in the order of the charts.
         headline: metrics without condition, most important first: columns of the list and
             charts that are open; the others are a click away.
     """
@@ -39,9 +41,8 @@ def leaderboard(metrics: Sequence[str], headline: Sequence[str]) -> str:
     sections = sorted({_section(name) for name in metrics}, key=lambda s: _rank(s, first))
     state: dict[str, Any] = {
         "selectedColumns": [
-            *(f"tags.`{tag}`" for tag in ("model", "family", "verified")),
             *(f"metrics.`{name}`" for name in shown),
-            "attributes.`Dataset`",
+            *(f"tags.`{tag}`" for tag in ("family", "verified")),
         ],
         "isAccordionReordered": True,
         "compareRunSections": [_section_state(name, name in first) for name in sections],

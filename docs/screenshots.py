@@ -1,0 +1,167 @@
+"""Pictures of the MLflow UI for the documentation, taken in headless Chromium.
+
+    python docs/screenshots.py            evaluates both models that come along, then takes them
+    python docs/screenshots.py sqlite:///mlflow.db    takes them of a store that is there
+
+Writes docs/screenshots/*.png. Needs chromium and chromedriver, and the test extra.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from urllib.request import urlopen
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "docs" / "screenshots"
+EXPERIMENT = "distress/demo-distress"
+RUN = "baseline"
+WIDTH, HEIGHT = 1500, 950
+# The UI draws its charts a while after it has loaded them.
+SETTLE_S = 4.0
+
+
+def main() -> None:
+    """Take every picture."""
+    FOLDER.mkdir(exist_ok=True)
+    if len(sys.argv) > 1:
+        take(sys.argv[1])
+        return
+    with TemporaryDirectory() as folder:
+        store = f"sqlite:///{folder}/mlflow.db"
+        evaluate_all(Path(folder), store)
+        take(store)
+
+
+def evaluate_all(folder: Path, store: str) -> None:
+    """Both models that come along on both tasks."""
+    environment = os.environ | {"MLFLOW_TRACKING_URI": store, "PYTHONPATH": str(ROOT)}
+    for task in ("distress", "manipulation"):
+        for model in ("null", "baseline"):
+            words = ["--model", model, "--task", task]
+            command = [sys.executable, "-m", "experiments.evaluate", *words]
+            subprocess.run(command, cwd=folder, env=environment, check=True)
+
+
+def take(store: str) -> None:
+    """Open each page of the UI and save what it shows."""
+    with server(store) as address, browser() as chromium:
+        for name, page, clicks in pages(store):
+            # Pages differ only after the #: without another page between, nothing is loaded anew.
+            chromium.get("about:blank")
+            chromium.get(f"{address}/{page}")
+            time.sleep(SETTLE_S)
+            close_assistant(chromium)
+            for text in clicks:
+                click(chromium, text)
+            chromium.save_screenshot(str(FOLDER / f"{name}.png"))
+            print(FOLDER / f"{name}.png")
+
+
+def pages(store: str) -> list[tuple[str, str, tuple[str, ...]]]:
+    """Name of each picture, its address, and the words to click on, in order."""
+    import mlflow
+
+    client = mlflow.MlflowClient(store)
+    (experiment,) = (e.experiment_id for e in client.search_experiments() if e.name == EXPERIMENT)
+    (run, *_) = client.search_runs([experiment], f"tags.model = '{RUN}'")
+    runs = f"#/experiments/{experiment}/runs"
+    of_run = f"{runs}/{run.info.run_id}"
+    return [
+        ("leaderboard", f"{runs}?viewStateShareKey=leaderboard", ()),
+        ("charts", f"{runs}?viewStateShareKey=leaderboard&compareRunsMode=CHART", ()),
+        ("evaluation", f"{runs}?viewStateShareKey=leaderboard&compareRunsMode=ARTIFACT", ()),
+        ("run", of_run, ()),
+        ("metrics", f"{of_run}/model-metrics", ()),
+        ("forest", f"{of_run}/artifacts", ("figures", "1_forest.png")),
+        ("confusion", f"{of_run}/artifacts", ("figures", "2_confusion.png")),
+        ("items", f"{of_run}/artifacts", ("items", "AT.json")),
+        ("prompt", f"{of_run}/artifacts", ("prompts", "distress", "at.txt")),
+    ]
+
+
+@contextmanager
+def server(store: str) -> Iterator[str]:
+    """The MLflow UI on a free port; gives its address."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    words = ["server", "--backend-store-uri", store, "--port", str(port), "--workers", "1"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mlflow", *words],
+        env=os.environ | {"MLFLOW_DISABLE_TELEMETRY": "true"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    address = f"http://127.0.0.1:{port}"
+    try:
+        wait_for(address)
+        yield address
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def wait_for(address: str) -> None:
+    """Return when the server answers. Raises TimeoutError after a minute."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        try:
+            with urlopen(f"{address}/health", timeout=2):
+                return
+        except OSError:
+            time.sleep(0.3)
+    raise TimeoutError(f"{address}: no MLflow server after a minute.")
+
+
+@contextmanager
+def browser() -> Iterator[Any]:
+    """Chromium without a window; a profile of its own, so that nothing is remembered."""
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    for argument in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-dev-shm-usage",
+        "--hide-scrollbars",
+        f"--window-size={WIDTH},{HEIGHT}",
+    ):
+        options.add_argument(argument)
+    driver = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
+    try:
+        yield driver
+    finally:
+        driver.quit()
+
+
+def close_assistant(chromium: Any) -> None:
+    """Close the panel for chatting that the UI opens by itself."""
+    from selenium.webdriver.common.by import By
+
+    for button in chromium.find_elements(By.XPATH, "//button[@data-component-id='mlflow.assistant.chat_panel.close']"):
+        button.click()
+        time.sleep(1)
+
+
+def click(chromium: Any, text: str) -> None:
+    """Click on the element that says exactly this."""
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    path = f"//*[normalize-space(text())='{text}']"
+    found = WebDriverWait(chromium, 15).until(lambda c: c.find_elements(By.XPATH, path))
+    found[-1].click()
+    time.sleep(SETTLE_S / 2)
+
+
+if __name__ == "__main__":
+    main()
