@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from containers.runtime.card import Card, read_card
 from core.protocol import Response, digest, read_responses, write_requests
 from experiments.run_folder import RunFolder, run_folder, write_json
-from experiments.runners import Job, Runner, runner
+from experiments.runners import Job, Runner, Site, runner
 from experiments.settings import ROOT, Settings, SettingsError
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def prepare(settings: Settings) -> Plan:
 
     card = read_card(settings.card_path)
     precision = _precision(settings.precision, card)
-    runner_name, module = runner(settings.runner, card)
+    runner_name, module = runner(settings.runner, card, _site(settings))
     chosen = task(settings.task)
     if absent := [c for c in settings.conditions if c not in chosen.CONDITIONS]:
         raise SettingsError(
@@ -98,7 +98,7 @@ def prepare(settings: Settings) -> Plan:
     dataset = read_dataset(settings.data, settings.task)
     dataset = _validated(dataset, chosen, audio=_hears(settings.conditions))
     folder = run_folder(settings.output, settings.task, dataset.name, dataset.hash, settings.model)
-    image = module.image(card)
+    image = module.image(card, _site(settings))
     return Plan(settings, card, runner_name, module, image, precision, dataset, chosen, folder)
 
 
@@ -253,7 +253,13 @@ def _job(plan: Plan, log: Path | None) -> Job:
         device_map=plan.settings.device_map,
         offline=plan.settings.offline,
         log=log,
+        gpus=plan.settings.gpus,
+        site=_site(plan.settings),
     )
+
+
+def _site(settings: Settings) -> Site:
+    return Site(settings.endpoint, settings.served_model, settings.offline)
 
 
 def _write_table(table: pd.DataFrame, path: Path) -> None:

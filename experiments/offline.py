@@ -37,14 +37,15 @@ def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
         host = address[0] if isinstance(address, tuple) else None
     else:
         return
-    if not _is_this_machine(host):
+    if not is_this_machine(host):
         raise OfflineError(
             f"offline=true, yet something wants to reach {host!r}. Run with offline=false, or put "
             "what it looks for on this machine first."
         )
 
 
-def _is_this_machine(host: Any) -> bool:
+def is_this_machine(host: Any) -> bool:
+    """Whether a host, by name or address, can only be this machine."""
     if isinstance(host, bytes):
         host = host.decode(errors="replace")
     if not isinstance(host, str) or host == "" or host.lower() in _NAMES_OF_THIS_MACHINE:

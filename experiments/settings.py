@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -30,6 +31,9 @@ OPTIONS: dict[str, tuple[str, str]] = {
     "offline": ("false", "true makes any connection beyond this machine an error"),
     "precision": ("auto", "what the weights are computed in; auto is the card's first"),
     "device_map": ("auto", "where the weights go, as in transformers; auto decides itself"),
+    "gpus": ("auto", "GPUs a container gets: auto for all, count:2, or indices such as 0,1"),
+    "endpoint": ("", "for runner=server: an OpenAI-compatible address, http://host:8000/v1"),
+    "served_model": ("", "the model's name at the endpoint; empty for its repository's"),
 }
 
 
@@ -53,6 +57,8 @@ class Settings:
         runner: name of a module under experiments/runners/.
         offline: no socket beyond the loopback.
         precision, device_map: handed to the model's adapter.
+        gpus: "auto", "count:N" or indices with commas between.
+        endpoint, served_model: of a server; "" where none is meant.
     """
 
     model: str
@@ -67,6 +73,9 @@ class Settings:
     offline: bool
     precision: str
     device_map: str
+    gpus: str = "auto"
+    endpoint: str = ""
+    served_model: str = ""
 
     @property
     def card_path(self) -> Path:
@@ -122,7 +131,10 @@ def settings_from(
         runner=_one_of("runner", said["runner"], ["auto", *runners(root)]),
         offline=_truth("offline", said["offline"]),
         precision=_not_empty("precision", said["precision"]),
-        device_map=_not_empty("device_map", said["device_map"]),
+        device_map=_device_map(said["device_map"]),
+        gpus=_gpus(said["gpus"]),
+        endpoint=_endpoint(said["endpoint"].strip(), said["runner"]),
+        served_model=said["served_model"].strip(),
     )
 
 
@@ -201,6 +213,31 @@ def _truth(name: str, said: str) -> bool:
     if said.lower() not in ("true", "false"):
         raise SettingsError(f"{name}: expected true or false, found {said!r}.")
     return said.lower() == "true"
+
+
+def _device_map(said: str) -> str:
+    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", said):
+        raise SettingsError(f"device_map: expected auto, cpu, cuda or cuda:N, found {said!r}.")
+    return said
+
+
+def _gpus(said: str) -> str:
+    if not re.fullmatch(r"auto|count:[1-9]\d*|\d+(,\d+)*", said):
+        raise SettingsError(
+            f"gpus: expected auto, count:N or indices with commas between, found {said!r}."
+        )
+    return said
+
+
+def _endpoint(said: str, runner: str) -> str:
+    if said and runner in ("auto", "process", "docker"):
+        raise SettingsError(f"endpoint: only runner=server asks one, and runner is {runner!r}.")
+    if runner == "server" and not said:
+        raise SettingsError(
+            "endpoint: runner=server needs one, such as http://localhost:8000/v1 "
+            "(mlflow run . -e serve_args -P model=... prints how to start it)."
+        )
+    return said
 
 
 def _not_empty(name: str, said: str) -> str:

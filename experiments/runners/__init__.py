@@ -1,8 +1,8 @@
 """How requests reach a model: each module here carries one file of them and brings answers back.
 
-A runner is a module with `why_not(card) -> str | None` (the reason it cannot take
-a model here, or None) and `run(job) -> None`. Answers are appended to the job's response
-file by whoever runs the model; a runner that is stopped loses none of them.
+A runner is a module with `why_not(card, site) -> str | None` (the reason it cannot take
+a model here, or None), `image(card, site)` and `run(job)`. Answers are appended to the job's
+response file by whoever runs the model; a runner that is stopped loses none of them.
 """
 
 from __future__ import annotations
@@ -14,13 +14,30 @@ from typing import Protocol, cast
 
 from containers.runtime.card import Card
 
-# The first that can take the model is what `runner=auto` means: where its packages are
-# installed a process is quickest and needs no engine.
-PREFERENCE = ("process", "docker")
+# What `runner=auto` tries, in this order. A model without weights runs at once where its
+# packages are, and a first run on a laptop must not wait for an engine; one with weights
+# runs in the environment it was proven in, where that was built.
+LIGHT_FIRST = ("process", "docker")
+PINNED_FIRST = ("docker", "process")
 
 
 class RunnerError(RuntimeError):
     """The model did not get through its requests; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """What a runner must know to say whether it can take a model.
+
+    Attributes:
+        endpoint: address of an OpenAI-compatible server, up to /v1; "" for none.
+        served_model: the model's name there; "" where it is the card's repository.
+        offline: nothing beyond this machine may be asked.
+    """
+
+    endpoint: str = ""
+    served_model: str = ""
+    offline: bool = False
 
 
 @dataclass(frozen=True)
@@ -38,6 +55,7 @@ class Job:
         gpus: "auto" for all, "count:2", or indices such as "0,1"; for runners that hand them out.
         offline: no connection beyond this machine.
         log: file for what the model's process says; None shows it on the terminal.
+        site: where a model that is not on this machine is asked.
     """
 
     card: Card
@@ -51,14 +69,15 @@ class Job:
     offline: bool = False
     log: Path | None = None
     gpus: str = "auto"
+    site: Site = Site()
 
 
 class Runner(Protocol):
     """What a module of this package offers."""
 
-    def why_not(self, card: Card) -> str | None: ...
+    def why_not(self, card: Card, site: Site = ...) -> str | None: ...
 
-    def image(self, card: Card) -> str:
+    def image(self, card: Card, site: Site = ...) -> str:
         """Digest of what the model runs in; part of every answer's key."""
         ...
 
@@ -67,21 +86,37 @@ class Runner(Protocol):
         ...
 
 
-def runner(name: str, card: Card) -> tuple[str, Runner]:
-    """The runner for a model, by name; `auto` takes the first of `PREFERENCE` that can.
+def runner(name: str, card: Card, site: Site | None = None) -> tuple[str, Runner]:
+    """The runner for a model, by name; `auto` takes the first that can.
 
     Raises:
-        RunnerError: with the reason of each that cannot.
+        RunnerError: with the reason of each that cannot, and the command to begin with.
     """
-    refusals = []
-    for candidate in _candidates(name):
+    refusals = {}
+    for candidate in _candidates(name, card):
         module = cast(Runner, import_module(f"experiments.runners.{candidate}"))
-        if (reason := module.why_not(card)) is None:
+        reason = module.why_not(card, site or Site())
+        if reason is None:
             return candidate, module
-        refusals.append(f"{candidate}: {reason}")
-    raise RunnerError(f"No runner can take {card.name}: {' '.join(refusals)}")
+        refusals[candidate] = reason
+    reasons = " ".join(f"{candidate}: {reason}" for candidate, reason in refusals.items())
+    begin = f" Begin with: {_first_command(card)}" if name == "auto" else ""
+    raise RunnerError(f"No runner can take {card.name}: {reasons}{begin}")
 
 
-def _candidates(name: str) -> list[str]:
-    here = Path(__file__).parent
-    return [name] if name != "auto" else [n for n in PREFERENCE if (here / f"{n}.py").is_file()]
+def _candidates(name: str, card: Card) -> tuple[str, ...]:
+    if name != "auto":
+        return (name,)
+    return PINNED_FIRST if card.repos else LIGHT_FIRST
+
+
+def _first_command(card: Card) -> str:
+    from experiments import images
+
+    if not card.repos:
+        return "pip install -e ."
+    try:
+        images.engine()
+    except images.ImageError:
+        return "pip install -e '.[models]'"
+    return f"mlflow run . -e build_container -P model={card.name}"

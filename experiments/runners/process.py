@@ -17,7 +17,9 @@ from contextlib import ExitStack
 from importlib.util import find_spec
 
 from containers.runtime.card import Card
-from experiments.runners import Job, RunnerError
+from experiments.gpus import check_memory
+from experiments.runners import Job, RunnerError, Site
+from experiments.runners._ends import sentence
 from experiments.settings import ROOT
 
 GRACE_S = 10.0
@@ -27,14 +29,14 @@ SUMMARY = "work.json"
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|COOKIE|SESSION|_AUTH", re.IGNORECASE)
 
 
-def why_not(card: Card) -> str | None:
+def why_not(card: Card, site: Site = Site()) -> str | None:  # noqa: B008 (frozen)
     """The packages of the card that are not installed here, as a sentence; None if none."""
     if absent := [package for package in card.packages if find_spec(package) is None]:
         return f"{', '.join(absent)} not installed here (pip install -e '.[models]')."
     return None
 
 
-def image(card: Card) -> str:
+def image(card: Card, site: Site = Site()) -> str:  # noqa: B008 (frozen)
     """A process runs in no image; the packages it happens to find are not part of a key."""
     return "process"
 
@@ -45,6 +47,7 @@ def run(job: Job) -> None:
     Raises:
         RunnerError: where it ended badly; what it had answered is in the file.
     """
+    check_memory(job)
     with ExitStack() as stack:
         log = stack.enter_context(job.log.open("ab")) if job.log else None
         summary = stack.enter_context(job.responses.with_name(SUMMARY).open("wb"))
@@ -60,8 +63,7 @@ def run(job: Job) -> None:
         stack.callback(_stop, child)
         code = child.wait()
     if code:
-        where = f" Its last words are in {job.log}." if job.log else ""
-        raise RunnerError(_sentence(job.card.name, code) + where)
+        raise RunnerError(sentence(job.card.name, code, job.log))
 
 
 def command(job: Job) -> list[str]:
@@ -90,17 +92,6 @@ def environment() -> dict[str, str]:
         if not _SECRET.search(name) and not name.startswith("MLFLOW_")
     }
     return {**kept, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
-
-
-def _sentence(model: str, code: int) -> str:
-    if code < 0:
-        name = signal.Signals(-code).name
-        hint = " The kernel does that when memory runs out." if name == "SIGKILL" else ""
-        return f"{model} was ended by {name}.{hint} The same command goes on where it stopped."
-    return (
-        f"{model} stopped with exit code {code}; its reason is above. What it had answered is "
-        "kept: the same command goes on where it stopped."
-    )
 
 
 def _stop(child: subprocess.Popen[bytes]) -> None:
