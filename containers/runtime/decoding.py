@@ -19,9 +19,12 @@ from containers.runtime.language_model import LanguageModel, Past, extend
 from containers.runtime.prefix import select
 
 Form = tuple[int, ...]
+"""Token ids of one way to write a label."""
+Forms = Mapping[str, Sequence[Form]]
+"""Label -> its forms."""
 
-# Rows that score whole labels at once, each with the prompt's full cache.
-FORMS_AT_ONCE = 16
+# Rows that score whole labels at once, each with its prompt's full cache.
+ROWS_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -75,29 +78,37 @@ def label_forms(
 
 
 def label_scores(
-    model: LanguageModel, logits: Tensor, past: Past, forms: Mapping[str, Sequence[Form]]
-) -> dict[str, float]:
-    """Log-probability of each label at the first answer position.
+    model: LanguageModel, logits: Tensor, past: Past, asked: Sequence[Forms | None]
+) -> list[dict[str, float] | None]:
+    """Log-probability of each label at the first answer position of each prompt.
 
     Args:
-        logits: (V,) raw logits there.
-        past: one row, the prompt; it stays as it is.
-        forms: see `label_forms`.
+        logits: (B, V) raw logits there.
+        past: of the B prompts; stays as it is.
+        asked: each prompt's labels, see `label_forms`; None where it has none.
 
     Returns:
-        label -> log of the sum over its forms of the probability of the whole form.
+        For each prompt label -> log of the sum over its forms of the probability of
+        the whole form, or None.
     """
-    first = torch.log_softmax(logits.double(), dim=-1)
-    long = sorted({form for own in forms.values() for form in own if len(form) > 1})
-    scores = {form: float(first[form[0]]) for own in forms.values() for form in own}
-    for start in range(0, len(long), FORMS_AT_ONCE):
-        some = long[start : start + FORMS_AT_ONCE]
-        for form, rest in zip(some, _rest_scores(model, past, some), strict=True):
-            scores[form] += rest
-    return {
-        label: float(torch.logsumexp(torch.tensor([scores[f] for f in own], dtype=torch.double), 0))
-        for label, own in forms.items()
-    }
+    scores: dict[tuple[int, Form], float] = {}
+    # Forms with equal beginnings (a space, then a digit) need that beginning read once.
+    beginnings: list[tuple[int, Form]] = []
+    for row, forms in enumerate(asked):
+        first = torch.log_softmax(logits[row].double(), dim=-1).cpu()
+        of_row = sorted({form for own in (forms or {}).values() for form in own})
+        scores.update({(row, form): float(first[form[0]]) for form in of_row})
+        beginnings += [(row, form) for form in sorted({form[:-1] for form in of_row} - {()})]
+    for start in range(0, len(beginnings), ROWS_AT_ONCE):
+        some = beginnings[start : start + ROWS_AT_ONCE]
+        for (row, beginning), then in zip(some, _after(model, past, some), strict=True):
+            said = sum(float(then[i, token]) for i, token in enumerate(beginning[1:]))
+            for at, form in scores:
+                if at == row and form[:-1] == beginning:
+                    scores[at, form] += said + float(then[-1, form[-1]])
+    return [
+        None if forms is None else _by_label(row, forms, scores) for row, forms in enumerate(asked)
+    ]
 
 
 def choice_mass(scores: Mapping[str, float]) -> float:
@@ -162,17 +173,24 @@ def _begins(form: Form, other: Form) -> bool:
     return len(form) > len(other) and form[: len(other)] == other
 
 
-def _rest_scores(model: LanguageModel, past: Past, forms: Sequence[Form]) -> list[float]:
-    """Log-probability of each form's second to last token, teacher-forced in one batch."""
-    rows = [model.token_inputs(torch.tensor([form[:-1]], device=model.device)) for form in forms]
-    hidden, _ = extend(model, select(past, [0] * len(forms)), rows)
-    scores: list[float] = []
-    for row, form in enumerate(forms):
-        said = torch.tensor(form[1:], device=hidden.device)
-        logits = model.logits(hidden[row, hidden.shape[1] - len(said) :])
-        likely = torch.log_softmax(logits.double(), dim=-1)
-        scores.append(float(likely.gather(1, said[:, None]).sum()))
-    return scores
+def _by_label(row: int, forms: Forms, scores: Mapping[tuple[int, Form], float]) -> dict[str, float]:
+    def total(own: Sequence[Form]) -> float:
+        each = torch.tensor([scores[row, form] for form in own], dtype=torch.double)
+        return float(each.logsumexp(0))
+
+    return {label: total(own) for label, own in forms.items()}
+
+
+def _after(
+    model: LanguageModel, past: Past, beginnings: Sequence[tuple[int, Form]]
+) -> list[Tensor]:
+    """(n, V) log-probabilities after each token of each beginning, one batch over the prompts."""
+    fed = [model.token_inputs(torch.tensor([form], device=model.device)) for _, form in beginnings]
+    hidden, _ = extend(model, select(past, [row for row, _ in beginnings]), fed)
+    return [
+        torch.log_softmax(model.logits(hidden[row, -len(form) :]).double(), dim=-1).cpu()
+        for row, (_, form) in enumerate(beginnings)
+    ]
 
 
 def _rows(model: LanguageModel, ids: Tensor) -> list[dict[str, Tensor]]:

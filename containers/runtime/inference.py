@@ -18,7 +18,7 @@ from containers.runtime.decoding import (
     label_scores,
 )
 from containers.runtime.language_model import LanguageModel, Rendered
-from containers.runtime.prefix import PrefixStore, prefill, prefix_name, select
+from containers.runtime.prefix import PrefixStore, prefill, prefix_name
 
 
 def next_token_logits(model: LanguageModel, batch: Sequence[Prompt], store: PrefixStore) -> Logits:
@@ -48,10 +48,7 @@ def _answers(model: LanguageModel, batch: Sequence[Rendered], store: PrefixStore
         for rendered in batch
     ]
     logits, past = prefill(model, batch, store)
-    scores = [
-        label_scores(model, logits[row], select(past, [row]), own) if own else None
-        for row, own in enumerate(forms)
-    ]
+    scores = label_scores(model, logits, past, forms)
     samplings = [
         Sampling(p.max_new_tokens, p.temperature, p.top_p, p.seed)
         for p in (rendered.prompt for rendered in batch)

@@ -108,7 +108,7 @@ def prefill(
     stems = _stems(batch, start)
     starts = [start] * len(batch)
     past = prefix
-    of_row = {row: 0 for row in range(len(batch))}
+    of_row = dict.fromkeys(range(len(batch)), 0)
     if len(stems) < len(batch):
         stretches = [(stem.rows[0], start, stem.stop) for stem in stems]
         past = _read(model, select(prefix, [0] * len(stems)), batch, stretches)[1]
@@ -125,10 +125,12 @@ def select(past: Past, rows: Sequence[int]) -> Past:
     index = list(rows)
 
     def picked(states: Tensor) -> Tensor:
-        # One row, however often, needs no copy: what reads on makes its own.
+        # No copy where none is needed: what reads on makes its own.
         if len(set(index)) == 1:
             row = states[index[0] : index[0] + 1]
             return row.expand(len(index), *row.shape[1:])
+        if index == list(range(len(states))):
+            return states
         return states[index]
 
     return Past(
