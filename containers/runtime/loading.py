@@ -33,10 +33,10 @@ def load_checkpoint(
 
     folder = weights / (card.repos[0].folder if card.repos else ".")
     _check_folder(card, folder)
-    placed = _device_map(device_map)
-    options = _precision(card, precision, placed)
+    placed = placement(device_map)
+    options = precision_options(card, precision, placed)
     if placed is not None:
-        _require("accelerate", f"device_map {device_map!r}")
+        require("accelerate", f"device_map {device_map!r}")
         options["device_map"] = placed
     try:
         processor = transformers.AutoProcessor.from_pretrained(folder, local_files_only=True)
@@ -83,7 +83,8 @@ def _check_complete(card: Card, folder: Path, report: dict[str, Any]) -> None:
             )
 
 
-def _device_map(device_map: str) -> Any:
+def placement(device_map: str) -> Any:
+    """What `from_pretrained` takes as device_map; None for the CPU. Raises LoadError: no GPU."""
     import torch
 
     if device_map == "cpu" or (device_map == "auto" and not torch.cuda.is_available()):
@@ -93,7 +94,12 @@ def _device_map(device_map: str) -> Any:
     return device_map if device_map == "auto" else {"": device_map}
 
 
-def _precision(card: Card, precision: str, placed: Any) -> dict[str, Any]:
+def precision_options(card: Card, precision: str, placed: Any) -> dict[str, Any]:
+    """What `from_pretrained` takes for a precision; `placed` as `placement` gave it.
+
+    Raises:
+        LoadError: unknown precision, no bitsandbytes, or one that needs a GPU on a CPU.
+    """
     import torch
 
     if precision == "fp32":
@@ -102,7 +108,7 @@ def _precision(card: Card, precision: str, placed: Any) -> dict[str, Any]:
         return {"dtype": torch.bfloat16}
     if precision not in PRECISIONS:
         raise LoadError(f"{card.name}: precision {precision!r}; known are {', '.join(PRECISIONS)}.")
-    _require("bitsandbytes", f"precision {precision!r}")
+    require("bitsandbytes", f"precision {precision!r}")
     if placed is None:
         raise LoadError(f"{card.name}: precision {precision!r} needs a GPU; on a CPU use fp32.")
     from transformers import BitsAndBytesConfig
@@ -117,7 +123,8 @@ def _precision(card: Card, precision: str, placed: Any) -> dict[str, Any]:
     return {"dtype": torch.bfloat16, "quantization_config": how}
 
 
-def _require(package: str, what: str) -> None:
+def require(package: str, what: str) -> None:
+    """Raises LoadError where the package that `what` needs is not installed."""
     if importlib.util.find_spec(package) is None:
         raise LoadError(f"{what} needs the package {package}: pip install {package}.")
 

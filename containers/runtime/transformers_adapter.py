@@ -69,7 +69,7 @@ class TransformersAdapter:
         self.work = Work()
         self.eos_ids = _end_ids(model, self.tokenizer)
         self.store = PrefixStore()
-        self._clips = _ClipMemory(REMEMBERED_S)
+        self._clips = ClipMemory(REMEMBERED_S)
 
     @classmethod
     def load(cls, card: Card, weights: Path, *, precision: str, device_map: str) -> Any:
@@ -269,7 +269,7 @@ def window_masks(past: Past, new: int, window: int) -> dict[str, Tensor]:
     }
 
 
-class _ClipMemory:
+class ClipMemory:
     """Encoder outputs by clip name, the last used ones; seconds used of all."""
 
     def __init__(self, most_s: float) -> None:
