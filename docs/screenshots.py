@@ -20,6 +20,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.request import urlopen
 
+from experiments import view
+
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "screenshots"
 EXPERIMENT = "distress/demo-distress"
@@ -75,16 +77,17 @@ def pages(store: str) -> list[tuple[str, str, tuple[str, ...]]]:
     (run, *_) = client.search_runs([experiment], f"tags.model = '{RUN}'")
     runs = f"#/experiments/{experiment}/runs"
     of_run = f"{runs}/{run.info.run_id}"
+    mode = "workflowType=machine_learning"
     return [
-        ("leaderboard", f"{runs}?viewStateShareKey=leaderboard", ()),
-        ("charts", f"{runs}?viewStateShareKey=leaderboard&compareRunsMode=CHART", ()),
-        ("evaluation", f"{runs}?viewStateShareKey=leaderboard&compareRunsMode=ARTIFACT", ()),
-        ("run", of_run, ()),
-        ("metrics", f"{of_run}/model-metrics", ()),
-        ("forest", f"{of_run}/artifacts", ("figures", "1_forest.png")),
-        ("confusion", f"{of_run}/artifacts", ("figures", "2_confusion.png")),
-        ("items", f"{of_run}/artifacts", ("items", "AT.json")),
-        ("prompt", f"{of_run}/artifacts", ("prompts", "distress", "at.txt")),
+        ("leaderboard", f"{runs}?{view.ADDRESS}", ()),
+        ("charts", f"{runs}?{view.ADDRESS}&compareRunsMode=CHART", ()),
+        ("evaluation", f"{runs}?{view.ADDRESS}&compareRunsMode=ARTIFACT", ()),
+        ("run", f"{of_run}?{mode}", ()),
+        ("metrics", f"{of_run}/model-metrics?{mode}", ()),
+        ("forest", f"{of_run}/artifacts?{mode}", ("figures", "1_forest.png")),
+        ("confusion", f"{of_run}/artifacts?{mode}", ("figures", "2_confusion.png")),
+        ("items", f"{of_run}/artifacts?{mode}", ("items", "AT.json")),
+        ("prompt", f"{of_run}/artifacts?{mode}", ("prompts", "distress", "at.txt")),
     ]
 
 
@@ -147,20 +150,27 @@ def close_assistant(chromium: Any) -> None:
     """Close the panel for chatting that the UI opens by itself."""
     from selenium.webdriver.common.by import By
 
-    for button in chromium.find_elements(By.XPATH, "//button[@data-component-id='mlflow.assistant.chat_panel.close']"):
+    for button in chromium.find_elements(
+        By.XPATH, "//button[@data-component-id='mlflow.assistant.chat_panel.close']"
+    ):
         button.click()
         time.sleep(1)
 
 
 def click(chromium: Any, text: str) -> None:
     """Click on the element that says exactly this."""
+    wait_for_text(chromium, text).click()
+    time.sleep(SETTLE_S / 2)
+
+
+def wait_for_text(chromium: Any, text: str) -> Any:
+    """The last element that says exactly this, once there is one."""
     from selenium.webdriver.common.by import By
     from selenium.webdriver.support.ui import WebDriverWait
 
     path = f"//*[normalize-space(text())='{text}']"
-    found = WebDriverWait(chromium, 15).until(lambda c: c.find_elements(By.XPATH, path))
-    found[-1].click()
-    time.sleep(SETTLE_S / 2)
+    found = WebDriverWait(chromium, 30).until(lambda c: c.find_elements(By.XPATH, path))
+    return found[-1]
 
 
 if __name__ == "__main__":

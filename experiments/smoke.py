@@ -37,13 +37,20 @@ class Outcome:
 
 def main() -> int:
     """Run the command; returns its exit code."""
-    from experiments.parent import end_on_signal, end_with_parent
+    from experiments.parent import Stopped, end_on_signal, end_with_parent
+    from experiments.runners import RunnerError
 
     end_on_signal()
     end_with_parent()
     started = time.perf_counter()
     with TemporaryDirectory(prefix="undertone-smoke-") as folder:
-        outcomes = [outcome(model, task, Path(folder)) for task in tasks() for model in MODELS]
+        try:
+            outcomes = [outcome(model, task, Path(folder)) for task in tasks() for model in MODELS]
+        except RunnerError as error:
+            print(error, file=sys.stderr)
+            return 1
+        except (Stopped, KeyboardInterrupt):
+            return 130
     return _report(outcomes, time.perf_counter() - started)
 
 
@@ -55,12 +62,19 @@ def outcome(model: str, task: str, output: Path) -> Outcome:
     """
     from experiments.evaluation import carry_out, prepare
     from experiments.run_folder import held
+    from experiments.runners import RunnerError
 
     started = time.perf_counter()
     words = {"model": model, "task": task, "limit": str(ITEMS), "runner": "process"}
     plan = prepare(settings_from({**words, "output": str(output), "resamples": "200"}))
-    with held(plan.folder):
-        evaluation = carry_out(plan, log=plan.folder.path / "model.log")
+    log = plan.folder.path / "model.log"
+    try:
+        with held(plan.folder):
+            evaluation = carry_out(plan, log=log)
+    except RunnerError as error:
+        # The folder is thrown away, and the log with it.
+        said = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+        raise RunnerError(f"{said}{error}") from error
     return Outcome(model, task, evaluation, time.perf_counter() - started)
 
 

@@ -84,7 +84,7 @@ class TrackedRun:
 
     def how_to_look(self) -> str:
         """The command that opens the UI, and the page of it that compares this run with others."""
-        page = f"#/experiments/{self.experiment_id}/runs?viewStateShareKey={view.KEY}"
+        page = f"#/experiments/{self.experiment_id}/runs?{view.ADDRESS}"
         if self.uri.startswith(("http://", "https://")):
             return f"{self.uri.rstrip('/')}/{page}"
         command = f"mlflow ui --backend-store-uri {shlex.quote(self.uri)}"
@@ -294,7 +294,6 @@ def _save_view(run: TrackedRun, record: Record) -> None:
     value = view.leaderboard(list(record.metrics), record.headline)
     # A comfort that MLflow does not promise: no run fails for it.
     with suppress(Exception):
-        run.client.set_experiment_tag(run.experiment_id, *view.KIND)
         if len(value) <= view.LONGEST_TAG:
             run.client.set_experiment_tag(run.experiment_id, view.TAG, value)
 

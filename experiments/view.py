@@ -17,11 +17,12 @@ from typing import Any
 
 KEY = "leaderboard"
 TAG = f"mlflow.sharedViewState.{KEY}"
-# Or the UI takes a text-in, text-out application for granted and hides the list of runs.
-KIND = ("mlflow.experimentKind", "custom_model_development")
+# Or the menu beside is the one for traces of agents, which has no list of runs.
+ADDRESS = f"viewStateShareKey={KEY}&workflowType=machine_learning"
 # Compared across datasets, smaller is better for these; the best model comes first.
 SMALLER_IS_BETTER = frozenset({"mae", "rmse", "brier", "ece"})
 MOST_COLUMN_METRICS = 3
+COLUMN_WIDTH = 105
 # MLflow refuses longer experiment tags.
 LONGEST_TAG = 5_000
 
@@ -39,11 +40,15 @@ def leaderboard(metrics: Sequence[str], headline: Sequence[str]) -> str:
         name for metric in (*first, "coverage") for name in metrics if _section(name) == metric
     ]
     sections = sorted({_section(name) for name in metrics}, key=lambda s: _rank(s, first))
+    columns = [
+        *(f"metrics.`{name}`" for name in shown),
+        *(f"tags.`{tag}`" for tag in ("family", "verified")),
+    ]
     state: dict[str, Any] = {
-        "selectedColumns": [
-            *(f"metrics.`{name}`" for name in shown),
-            *(f"tags.`{tag}`" for tag in ("family", "verified")),
-        ],
+        "selectedColumns": columns,
+        # Without an order of ours the columns come by name, `coverage` before `mae`.
+        "columnOrder": columns,
+        "columnWidths": dict.fromkeys(columns, COLUMN_WIDTH),
         "isAccordionReordered": True,
         "compareRunSections": [_section_state(name, name in first) for name in sections],
         "compareRunCharts": [_chart(name) for name in metrics],
