@@ -27,7 +27,7 @@ from core.speech.engine import Engine, Sound, SpeechError
 from core.speech.kokoro import Kokoro
 from core.speech.listening import recogniser
 from core.speech.loudness import TARGET_LUFS
-from core.speech.turns import Tally, spoken_turn, write_flac
+from core.speech.turns import SMALL_BITS, Tally, spoken_turn, write_flac
 from core.speech.voices import assign_voices, voice_pool
 from experiments.listening import listen, report
 from experiments.options import OptionError, existing_folder, read_options, truth
@@ -45,8 +45,6 @@ NOTE = (
     "what the audio adds here is the words, so these sets show that the pipeline runs and say "
     "nothing about how well a model hears distress or manipulation."
 )
-# Keeps the audio of both sets under 3 MB in the repository.
-SIGNIFICANT_BITS = 13
 VOICE_SEED = 0
 
 
@@ -134,7 +132,7 @@ def render_manipulation(
             ]
         )
         path = folder / "audio" / f"{dialogue.dialogue_id}.flac"
-        write_clip(path, clip, SIGNIFICANT_BITS)
+        write_clip(path, clip, small=True)
         rows.append(
             {
                 "item_id": dialogue.dialogue_id,
@@ -171,7 +169,7 @@ def _write(
             "engine_settings": dict(engine.settings),
             "voices": clips,
             "level_lufs": TARGET_LUFS,
-            "significant_bits": SIGNIFICANT_BITS,
+            "significant_bits": SMALL_BITS,
             "seconds": round(float(items["seconds"].sum()), 2),
             **about,
         },
@@ -183,7 +181,7 @@ def _write_turn(path: Path, item_id: str, sound: Sound | None) -> float:
         raise SpeechError(f"{item_id}: a patient turn needs words.")
     path.parent.mkdir(parents=True, exist_ok=True)
     samples = clip_samples(sound)
-    write_flac(path, Sound(samples, RATE_HZ), SIGNIFICANT_BITS)
+    write_flac(path, Sound(samples, RATE_HZ), small=True)
     return round(len(samples) / RATE_HZ, 3)
 
 

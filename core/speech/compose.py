@@ -93,10 +93,10 @@ def clip_samples(sound: Sound) -> Samples:
     return levelled(np.asarray(resampled, np.float32), RATE_HZ)
 
 
-def write_clip(path: Path, clip: Clip, significant_bits: int = 16) -> None:
+def write_clip(path: Path, clip: Clip, small: bool = False) -> None:
     """The clip as FLAC, and beside it `<name>.turns.json` with the time of each turn."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_flac(path, Sound(clip.samples, RATE_HZ), significant_bits)
+    write_flac(path, Sound(clip.samples, RATE_HZ), small)
     sidecar = {
         "schema": 1,
         "seconds": clip.seconds,

@@ -11,6 +11,7 @@ from tests.core.speech.tones import Hummer
         ("It's  <u>mine</u>,\nnot yours.", "It's mine, not yours."),
         ("*sighs* Fine.", "sighs Fine."),
         ("“Don’t,” he said", '"Don\'t," he said'),
+        ("Oh my gosh\ufffdI feel so upset...", "Oh my gosh I feel so upset..."),
         ("...", ""),
         ("?!", ""),
         ("  ", ""),
