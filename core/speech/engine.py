@@ -21,7 +21,7 @@ Samples = NDArray[np.float32]
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 _STAGE_MARKS = re.compile(r"[*_~^|\\{}\[\]<>#]+")
 _TYPOGRAPHY = str.maketrans(
-    {"‘": "'", "’": "'", "“": '"', "”": '"', "\u00a0": " ", "\ufffd": " ", "–": "—"}
+    {"‘": "'", "’": "'", "“": '"', "”": '"', "–": "—", "\u00a0": " ", "\ufffd": " "}
 )
 
 
