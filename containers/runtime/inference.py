@@ -94,7 +94,8 @@ def _guarded() -> Iterator[None]:
     try:
         with torch.inference_mode():
             yield
-    except (torch.OutOfMemoryError, MemoryError) as error:
+    # The name that torch 2.3 has too.
+    except (torch.cuda.OutOfMemoryError, MemoryError) as error:
         raise OutOfMemoryError(str(error)) from error
     except RuntimeError as error:
         # The CPU allocator has no exception of its own.

@@ -32,7 +32,7 @@ def load_checkpoint(
     import transformers
 
     folder = weights / (card.repos[0].folder if card.repos else ".")
-    _check_folder(card, folder)
+    check_folder(card, folder)
     placed = placement(device_map)
     options = precision_options(card, precision, placed)
     if placed is not None:
@@ -49,7 +49,7 @@ def load_checkpoint(
             **options,
         )
     except ImportError as error:
-        raise LoadError(f"{card.name}: {error}\n{_packages(card)}") from error
+        raise LoadError(f"{card.name}: {error}\n{how_to_get_packages(card)}") from error
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         if type(error).__name__ == "OutOfMemoryError":
             raise LoadError(
@@ -57,29 +57,47 @@ def load_checkpoint(
                 "-P precision, or -P device_map=auto with more GPUs."
             ) from error
         raise LoadError(
-            f"{card.name}: {folder} does not load: {error}\n{_weights(card)}"
+            f"{card.name}: {folder} does not load: {error}\n{how_to_get_weights(card)}"
         ) from error
-    _check_complete(card, folder, report)
+    check_complete(card, folder, report)
     return processor, model.eval()
 
 
-def _check_folder(card: Card, folder: Path) -> None:
+def check_folder(card: Card, folder: Path) -> None:
+    """Raises:
+    LoadError: no folder, or none with a config and safetensors.
+    """
     if not folder.is_dir():
-        raise LoadError(f"{card.name}: no weights folder {folder}. {_weights(card)}")
+        raise LoadError(f"{card.name}: no weights folder {folder}. {how_to_get_weights(card)}")
     if not (folder / "config.json").is_file():
-        raise LoadError(f"{card.name}: {folder} has no config.json. {_weights(card)}")
+        raise LoadError(f"{card.name}: {folder} has no config.json. {how_to_get_weights(card)}")
     if not any(folder.glob("*.safetensors")):
-        raise LoadError(f"{card.name}: {folder} has no *.safetensors file. {_weights(card)}")
+        raise LoadError(
+            f"{card.name}: {folder} has no *.safetensors file. {how_to_get_weights(card)}"
+        )
 
 
-def _check_complete(card: Card, folder: Path, report: dict[str, Any]) -> None:
-    """A model with a random or an unread tensor answers, but is not the model."""
+def check_complete(
+    card: Card, folder: Path, report: dict[str, Any], *, left_out: tuple[str, ...] = ()
+) -> None:
+    """A model with a random or an unread tensor answers, but is not the model.
+
+    Args:
+        report: loading info of transformers.
+        left_out: beginnings of names that are not read on purpose (a vocoder, an image encoder).
+
+    Raises:
+        LoadError: naming the first few tensors that are missing, unexpected or of another shape.
+    """
     for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"):
-        if names := sorted(str(name) for name in report.get(kind) or ()):
+        names = sorted(str(name) for name in report.get(kind) or ())
+        if kind == "unexpected_keys":
+            names = [name for name in names if not name.startswith(left_out)]
+        if names:
             raise LoadError(
                 f"{card.name}: {folder} does not fit the model, {len(names)} "
                 f"{kind.replace('_', ' ')}: {', '.join(names[:3])}"
-                f"{', ...' if len(names) > 3 else ''}. {_weights(card)}"
+                f"{', ...' if len(names) > 3 else ''}. {how_to_get_weights(card)}"
             )
 
 
@@ -129,11 +147,13 @@ def require(package: str, what: str) -> None:
         raise LoadError(f"{what} needs the package {package}: pip install {package}.")
 
 
-def _weights(card: Card) -> str:
+def how_to_get_weights(card: Card) -> str:
+    """The command that fetches them, as a sentence."""
     return f"Get them with: mlflow run . -e weights -P model={card.name}"
 
 
-def _packages(card: Card) -> str:
+def how_to_get_packages(card: Card) -> str:
+    """The two ways to a model's own environment, as a sentence."""
     return (
         f"Install containers/{card.name}/requirements.txt in an environment of its own, or build "
         f"the image: mlflow run . -e build_container -P model={card.name}"

@@ -201,6 +201,12 @@ def _cropped(past: Past, length: int) -> Past:
 def _with_layers(cache: DynamicCache, change: Callable[[Tensor], Tensor]) -> DynamicCache:
     # A layer grows by replacing its tensors, so shallow copies keep the original as it was.
     changed = DynamicCache()
+    if not hasattr(cache, "layers"):
+        # Before transformers 4.54 the tensors of all layers are in two lists.
+        changed.key_cache = [change(keys) for keys in cache.key_cache]
+        changed.value_cache = [change(values) for values in cache.value_cache]
+        changed._seen_tokens = changed.get_seq_length()
+        return changed
     for layer in cache.layers:
         layer = copy.copy(layer)
         if layer.is_initialized:
