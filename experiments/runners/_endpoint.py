@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import requests
+import urllib3
 from requests.auth import AuthBase
 
 from experiments.offline import is_this_machine
@@ -163,13 +164,17 @@ class Endpoint:
             ) as response:
                 text = _read(response, deadline, timeout_s)
                 return Reply(response.status_code, response.headers, _object(text), text)
+        except urllib3.exceptions.TimeoutError as error:
+            raise ServerError("timeout", f"no answer within {timeout_s:g} s.") from error
+        except urllib3.exceptions.HTTPError as error:
+            raise ServerError("broken", "the connection broke off.") from error
         except requests.Timeout as error:
             kind = "connection" if isinstance(error, requests.ConnectTimeout) else "timeout"
             raise ServerError(kind, f"no answer within {timeout_s:g} s.") from error
         except requests.ConnectionError as error:
             raise ServerError(*_cause(error)) from error
         except requests.RequestException as error:
-            raise ServerError("broken", f"{type(error).__name__}: the answer broke off.") from error
+            raise ServerError("broken", f"{type(error).__name__}, it broke off.") from error
 
     def _session(self) -> requests.Session:
         # One a thread: a session's connections are not made to be shared.
@@ -214,14 +219,15 @@ def _checked(url: str) -> Any:
 
 
 def _read(response: requests.Response, deadline: float, timeout_s: float) -> str:
-    pieces: list[bytes] = []
-    for piece in response.iter_content(_CHUNK):
-        pieces.append(piece)
+    content = bytearray()
+    # What is there, not what fills a buffer: each byte resets the socket's own time limit.
+    while piece := response.raw.read1(_CHUNK, decode_content=True):
+        content += piece
         if time.monotonic() > deadline:
-            raise ServerError("timeout", f"no whole answer within {timeout_s:g} s.")
-        if len(pieces) * _CHUNK > MOST_BYTES:
+            raise ServerError("timeout", f"no answer within {timeout_s:g} s.")
+        if len(content) > MOST_BYTES:
             raise ServerError("broken", f"the answer is larger than {MOST_BYTES >> 20} MiB.")
-    return b"".join(pieces).decode(errors="replace")
+    return content.decode(errors="replace")
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -245,7 +251,7 @@ def _cause(error: requests.ConnectionError) -> tuple[str, str]:
     if "NameResolution" in words or "getaddrinfo" in words:
         return "connection", "there is no host of that name."
     if "Read timed out" in words:
-        return "timeout", "no whole answer in time."
+        return "timeout", "no answer in time."
     if isinstance(error, requests.exceptions.SSLError):
         return "connection", "its certificate is not trusted."
     return "broken", "the connection broke off."
