@@ -302,6 +302,9 @@ def _written(
             "voices": {str(voice): int(count) for voice, count in clips_of.items()},
             "seconds": round(float(items["seconds"].sum()), 2),
             "left_out": {one.what: one.reason for one in left_out},
+            "rows_not_understood": [
+                row.said(build.parsed.source) for row in build.parsed.not_understood
+            ],
         },
     )
 

@@ -128,6 +128,16 @@ def test_spoken_dialogues_become_a_dataset_that_can_be_read(build, tmp_path):
         assert soundfile.info(tmp_path / "set" / audio).duration == pytest.approx(seconds, abs=1e-3)
 
 
+def test_a_dataset_names_the_rows_it_was_built_without(build, source, tmp_path):
+    source.write_bytes((ROWS + "4,Hello,1,,\r\n").encode())
+
+    assert build(tts="kokoro") == 1
+    about = read_dataset(tmp_path / "set", "manipulation", manifest="dialogues").about
+    assert [row[:32] for row in about["rows_not_understood"]] == [
+        "mentalmanip.csv, row 4 (line 10)"
+    ]
+
+
 def test_building_again_gives_the_same_bytes(build, tmp_path):
     build(tts="kokoro")
     build(tts="kokoro", output=tmp_path / "again", turns=tmp_path / "other turns")
