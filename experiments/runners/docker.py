@@ -8,16 +8,18 @@ out, and one left behind by a killed run is removed at the next start.
 from __future__ import annotations
 
 import os
-import signal
-import threading
+import socket
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any
 
 from containers.runtime.card import Card
 from experiments import images
-from experiments.runners import Job, RunnerError
+from experiments.gpus import check_memory
+from experiments.runners import Job, RunnerError, Site
+from experiments.runners._ends import GOES_ON, sentence
 
 if TYPE_CHECKING:
     import docker
@@ -28,6 +30,9 @@ PIDS = 512
 MEMORY_SHARE = 0.9
 SHM_BYTES = 1 << 30
 STOP_GRACE_S = 15
+NOBODY = (65534, 65534)
+# Beside the answers: what the runtime says of its work, and what it and its packages print.
+SUMMARY, LOG = "work.json", "model.log"
 # Where the container finds each thing.
 REQUESTS, RESPONSES, AUDIO, WEIGHTS = (
     "/data/requests.jsonl",
@@ -37,8 +42,10 @@ REQUESTS, RESPONSES, AUDIO, WEIGHTS = (
 )
 
 
-def why_not(card: Card) -> str | None:
+def why_not(card: Card, site: Site = Site()) -> str | None:  # noqa: B008 (frozen)
     """What keeps this model from running in its image here, as a sentence; None if nothing."""
+    if not images.dockerfile(card.name).is_file():
+        return "it has no image of its own."
     try:
         client = images.engine()
     except images.ImageError as error:
@@ -52,8 +59,8 @@ def why_not(card: Card) -> str | None:
     return images.why_stale(built, card.name)
 
 
-def image(card: Card) -> str:
-    """The image's id: part of every answer's key, so a rebuilt image answers anew."""
+def image(card: Card, site: Site = Site()) -> str:  # noqa: B008 (frozen)
+    """The image's id: part of every answer's key, so an image of other content answers anew."""
     built = images.find(images.engine(), card.name)
     if built is None:
         raise RunnerError(f"{card.name}: {why_not(card)}")
@@ -67,31 +74,41 @@ def run(job: Job) -> None:
         RunnerError: where it ended badly; what it had answered is in the file.
     """
     import docker
+    import requests
 
     _check_weights(job)
-    client = images.engine()
-    remove_orphans(client)
-    job.responses.touch()
+    check_memory(job)
     try:
+        client = images.engine()
+        remove_orphans(client)
+        job.responses.touch()
         container = client.containers.create(**_container(job, client))
-        with _removed(container), _writable(job.responses):
-            container.start()
-            _stream(container, job.log)
+        with _removed(container), _writable(job.responses, client):
+            _start(container, job)
             code = int(container.wait()["StatusCode"])
             container.reload()
             killed = bool(container.attrs["State"]["OOMKilled"])
-    except docker.errors.APIError as error:
+    except images.ImageError as error:
+        raise RunnerError(f"{job.card.name}: {error}") from error
+    except (docker.errors.DockerException, requests.RequestException) as error:
         raise RunnerError(_engine_sentence(job.card, error)) from error
     if code:
-        raise RunnerError(_sentence(job, code, killed))
+        log = job.log or job.responses.with_name(LOG)
+        raise RunnerError(sentence(job.card.name, code, log, out_of_memory=killed))
 
 
 def remove_orphans(client: docker.DockerClient) -> list[str]:
     """Remove containers of ours whose evaluation is gone; gives their names."""
+    import docker
+
     removed = []
     for container in client.containers.list(all=True, filters={"label": OWNER}):
         if not _alive(container.labels.get(OWNER, "")):
-            container.remove(force=True)
+            try:
+                container.remove(force=True)
+            except docker.errors.APIError:
+                # Another evaluation that starts now is removing it too.
+                continue
             removed.append(str(container.name))
     return removed
 
@@ -121,16 +138,17 @@ def _container(job: Job, client: docker.DockerClient) -> dict[str, Any]:
         "mounts": mounts,
         "network_mode": "none",
         "read_only": True,
-        "tmpfs": {"/tmp": "rw,nosuid,nodev,size=4g,mode=1777"},
-        "user": "{}:{}".format(*_user()),
+        # exec: what triton and bitsandbytes compile is loaded from there.
+        "tmpfs": {"/tmp": "rw,exec,nosuid,nodev,size=4g,mode=1777"},
+        "user": "{}:{}".format(*_user(client)),
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges"],
         "pids_limit": PIDS,
         "mem_limit": int(client.info()["MemTotal"] * MEMORY_SHARE),
         "shm_size": SHM_BYTES,
-        "device_requests": _devices(client, job),
+        "device_requests": _devices(job),
         "environment": {"HF_HUB_OFFLINE": "1", "HOME": "/tmp"},
-        "labels": {OWNER: f"{os.getpid()}:{_start_time(os.getpid())}", MODEL: job.card.name},
+        "labels": {OWNER: _owner(), MODEL: job.card.name},
         "init": True,
     }
 
@@ -141,35 +159,33 @@ def _mount(source: Path, target: str, *, read_only: bool) -> Any:
     return docker.types.Mount(target, str(source.resolve()), type="bind", read_only=read_only)
 
 
-def _user() -> tuple[int, int]:
-    # Root on the host does not mean root in the container: 65534 is nobody everywhere.
-    return (os.getuid(), os.getgid()) if os.getuid() else (65534, 65534)
+def _user(client: docker.DockerClient) -> tuple[int, int]:
+    """Whom the model runs as, in the container's own numbers: never root of this machine."""
+    if any("rootless" in option for option in client.info().get("SecurityOptions") or ()):
+        # A rootless engine maps its 0 to the user who runs it, and all others to nobody's.
+        return (0, 0)
+    return (os.getuid(), os.getgid()) if os.getuid() else NOBODY
 
 
 @contextmanager
-def _writable(responses: Path) -> Iterator[None]:
+def _writable(responses: Path, client: docker.DockerClient) -> Iterator[None]:
     """Lend the response file to the container's user while it runs."""
     if os.getuid():
         yield
         return
     before = responses.stat()
-    os.chown(responses, *_user())
+    os.chown(responses, *_user(client))
     try:
         yield
     finally:
         os.chown(responses, before.st_uid, before.st_gid)
 
 
-def _devices(client: docker.DockerClient, job: Job) -> list[Any]:
+def _devices(job: Job) -> list[Any]:
     import docker
 
     if job.device_map == "cpu" or not job.card.gpu_memory_gb:
         return []
-    if "nvidia" not in client.info().get("Runtimes", {}):
-        raise RunnerError(
-            f"{job.card.name} wants a GPU and this Docker engine offers none: install the NVIDIA "
-            "container toolkit, or run on the processor with -P device_map=cpu (slow)."
-        )
     wanted = job.gpus
     request: dict[str, Any] = {"capabilities": [["gpu"]]}
     if wanted == "auto":
@@ -191,19 +207,12 @@ def _check_weights(job: Job) -> None:
 
 @contextmanager
 def _removed(container: Any) -> Iterator[None]:
-    """Stop and remove the container however the block ends, SIGTERM included."""
+    """Stop and remove the container however the block ends."""
     import docker
 
-    def leave(number: int, frame: Any) -> None:
-        raise SystemExit(128 + number)
-
-    ours = threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGTERM, leave) if ours else None
     try:
         yield
     finally:
-        if ours:
-            signal.signal(signal.SIGTERM, before)
         try:
             # The runtime finishes the write in hand on SIGTERM.
             container.stop(timeout=STOP_GRACE_S)
@@ -212,24 +221,51 @@ def _removed(container: Any) -> Iterator[None]:
             pass
 
 
-def _stream(container: Any, log: Path | None) -> None:
-    out = cast(BinaryIO, log.open("ab")) if log else os.fdopen(os.dup(2), "wb")
-    with out:
-        for chunk in container.logs(stream=True, follow=True):
-            out.write(chunk)
-            out.flush()
+def _start(container: Any, job: Job) -> None:
+    """Start it and follow what it says to its end: its summary to a file, the rest to the
+    terminal (or the job's log) and to a file."""
+    said = container.attach(stdout=True, stderr=True, stream=True, logs=True, demux=True)
+    with ExitStack() as stack:
+        summary = stack.enter_context(job.responses.with_name(SUMMARY).open("wb"))
+        kept = stack.enter_context(
+            (job.log or job.responses.with_name(LOG)).open("ab" if job.log else "wb")
+        )
+        container.start()
+        for out, err in said:
+            summary.write(out or b"")
+            kept.write(err or b"")
+            kept.flush()
+            if err and not job.log:
+                sys.stderr.buffer.write(err)
+                sys.stderr.flush()
+
+
+def _owner() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}:{_start_time(os.getpid())}"
 
 
 def _alive(owner: str) -> bool:
     """Whether the process that started a container still runs; its start time tells it from a
-    later process of the same number."""
-    number, _, started = owner.partition(":")
-    return number.isdigit() and _start_time(int(number)) == started != ""
+    later process of the same number. One of another machine is not ours to judge."""
+    host, _, process = owner.partition(":")
+    number, _, started = process.partition(":")
+    if host != socket.gethostname() or not number.isdigit():
+        return True
+    if started:
+        return _start_time(int(number)) == started
+    try:
+        os.kill(int(number), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _start_time(process: int) -> str:
+    """In the kernel's ticks; "" where the process or /proc is not there."""
     try:
-        status = Path(f"/proc/{process}/stat").read_text()
+        status = Path(f"/proc/{process}/stat").read_text(errors="replace")
     except OSError:
         return ""
     # Field 22; the name in brackets before it may hold spaces.
@@ -237,16 +273,11 @@ def _start_time(process: int) -> str:
 
 
 def _engine_sentence(card: Card, error: Exception) -> str:
-    return f"The Docker engine refused to run {card.name}: {error}."
-
-
-def _sentence(job: Job, code: int, killed: bool) -> str:
-    if killed:
-        cause = "was ended by the kernel: out of memory"
-    else:
-        cause = f"stopped with exit code {code}; its reason is above"
-    where = f" Its last words are in {job.log}." if job.log else ""
-    return (
-        f"{job.card.name} {cause}. What it had answered is kept: the same command goes on where "
-        f"it stopped.{where}"
-    )
+    words = " ".join(str(getattr(error, "explanation", None) or error).split())
+    if "could not select device driver" in words or "nvidia-container" in words:
+        return (
+            f"{card.name} wants a GPU and this Docker engine hands out none: install the NVIDIA "
+            "container toolkit (nvidia-ctk runtime configure), or run on the processor with "
+            "-P device_map=cpu (slow)."
+        )
+    return f"The Docker engine did not see {card.name} through: {words}. {GOES_ON}"
