@@ -29,6 +29,8 @@ from containers.salmonn.lora import apply_lora
 from containers.salmonn.speech import SpeechEncoder, load_speech_encoder
 from containers.salmonn.tokenizer import Tokenizer
 
+TRAINED_FILE = "salmonn_7b_v0.pth"
+TRAINED_PAGE = "https://huggingface.co/tsinghua-ee/SALMONN-7B"
 BEATS_FILE = "BEATs_iter3_plus_AS2M_finetuned_on_AS2M_cpt2.pt"
 BEATS_PAGE = "https://github.com/microsoft/unilm/tree/master/beats"
 
@@ -71,7 +73,13 @@ def find_files(card: Card, weights: Path) -> Files:
             missing.append(f"{folder}/config.json ({what}; {fetch})")
     if not (weights / "llama/tokenizer.model").is_file():
         missing.append(f"llama/tokenizer.model (vicuna-7b-v1.5; {fetch})")
-    trained = _only(weights, "*.pth", f"salmonn_7b_v0.pth (SALMONN-7B; {fetch})", missing)
+    trained = _only(
+        weights,
+        "*.pth",
+        f"{TRAINED_FILE} (download it from {TRAINED_PAGE} into this folder; no revision of it "
+        "is pinned yet)",
+        missing,
+    )
     beats = _only(
         weights,
         "*.pt",
