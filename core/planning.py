@@ -71,14 +71,3 @@ def _clip(item_id: str, audio: Mapping[str, str]) -> str:
             "or ask in TO alone."
         )
     return audio[item_id]
-
-
-def whole_number(settings: Mapping[str, str], name: str) -> int:
-    """A setting that has to be 1 or more.
-
-    Raises:
-        TaskError: it is something else.
-    """
-    if not (settings[name].isascii() and settings[name].isdecimal()) or int(settings[name]) < 1:
-        raise TaskError(f"{name}: expected a whole number, 1 or more, found {settings[name]!r}.")
-    return int(settings[name])

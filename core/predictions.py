@@ -108,22 +108,35 @@ def distribution(response: Response | None, labels: Sequence[str]) -> dict[str, 
 
 
 @dataclass(frozen=True)
-class _Outcome:
+class Outcome:
+    """What became of an answer: a status, its reason, and the value that was read."""
+
     status: str
     reason: str | None
     value: Any = None
 
 
-def _outcome(response: Response | None, parse: Parser) -> _Outcome:
+def _outcome(response: Response | None, parse: Parser) -> Outcome:
+    if fault := unusable(response):
+        return fault
+    assert response is not None
+    parsed = parse(response.text, cut=response.finish_reason == "length")
+    return Outcome(parsed.status, parsed.reason, parsed.value)
+
+
+def unusable(response: Response | None) -> Outcome | None:
+    """Why an answer cannot be read at all; None where it can.
+
+    A clip that was not heard to its end is such a reason, a text cut at its limit is not.
+    """
     if response is None:
-        return _Outcome("model_error", "no response")
+        return Outcome("model_error", "no response")
     if response.status not in ("ok", "truncated"):
         # Its text may be an error's, and an error may hold a digit.
-        return _Outcome(response.status, response.reason or "no reason given")
+        return Outcome(response.status, response.reason or "no reason given")
     if response.status == "truncated" and not _only_text_was_cut(response):
-        return _Outcome("truncated", response.reason or "the clip was not heard to its end")
-    parsed = parse(response.text, cut=response.finish_reason == "length")
-    return _Outcome(parsed.status, parsed.reason, parsed.value)
+        return Outcome("truncated", response.reason or "the clip was not heard to its end")
+    return None
 
 
 def _only_text_was_cut(response: Response) -> bool:

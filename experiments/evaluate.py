@@ -18,7 +18,6 @@ from experiments.settings import settings_from as checked
 
 if TYPE_CHECKING:
     from experiments.evaluation import Evaluation
-    from experiments.tracking import TrackedRun
 
 PURPOSE = "Evaluate one model on one task and dataset; track the run in MLflow."
 
@@ -68,23 +67,37 @@ def run(settings: Settings) -> None:
     from pathlib import Path
     from tempfile import TemporaryDirectory
 
+    from experiments import recorded
     from experiments.evaluation import carry_out, prepare
-    from experiments.record import record_of
     from experiments.run_folder import held
-    from experiments.tracking import tracked_run, write
+    from experiments.tracking import how_to_look, tracked_run, write
 
     plan = prepare(settings)
-    with held(plan.folder), tracked_run(experiment_name(settings)) as tracked:
-        evaluation = carry_out(plan)
-        with TemporaryDirectory(prefix="undertone-") as staging:
-            write(tracked, record_of(evaluation, Path(staging)))
-    _show(evaluation, tracked)
+    with held(plan.folder):
+        if known := recorded.find(plan.folder, settings):
+            evaluation = carry_out(plan)
+            if known.outcome == recorded.outcome(plan.folder, settings):
+                store = f"in MLflow since an earlier run ({known.run_id})"
+                _show(evaluation, store, how_to_look(known.uri, known.experiment_id))
+                return
+        with tracked_run(experiment_name(settings)) as tracked:
+            from experiments.record import record_of
+
+            evaluation = carry_out(plan)
+            with TemporaryDirectory(prefix="undertone-") as staging:
+                write(tracked, record_of(evaluation, Path(staging)))
+        outcome = recorded.outcome(plan.folder, settings)
+        note = recorded.Recorded(outcome, tracked.uri, tracked.experiment_id, tracked.run_id)
+        recorded.remember(plan.folder, note)
+    store = f"MLflow: opened in {tracked.opening_s:.1f} s, written in {tracked.writing_s:.1f} s"
+    _show(evaluation, store, how_to_look(tracked.uri, tracked.experiment_id))
 
 
-def _show(evaluation: Evaluation, tracked: TrackedRun) -> None:
+def _show(evaluation: Evaluation, store: str, look: str) -> None:
     from experiments.table import (
         comparisons_grid,
         coverage,
+        frame_grid,
         metrics_grid,
         print_grid,
         undefined_reasons,
@@ -100,13 +113,14 @@ def _show(evaluation: Evaluation, tracked: TrackedRun) -> None:
     pairs = comparisons_grid(evaluation.estimates, answered)
     if pairs.rows:
         print_grid(pairs, "between conditions", sys.stdout)
-    for reason in undefined_reasons(evaluation.estimates):
-        print(reason)
+    for table in (table for table in evaluation.tables if table.shown):
+        print_grid(frame_grid(table.frame), table.title, sys.stdout)
+    for line in (*evaluation.notes, *undefined_reasons(evaluation.estimates)):
+        print(line)
     spent = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in evaluation.seconds.items())
-    store = f"MLflow: opened in {tracked.opening_s:.1f} s, written in {tracked.writing_s:.1f} s"
     print(f"{evaluation.reused} answers reused; {spent}; {store}")
     print(f"files: {plan.folder.path}")
-    print(f"look:  {tracked.how_to_look()}")
+    print(f"look:  {look}")
 
 
 def _sorry(code: int, why: object) -> int:

@@ -10,30 +10,27 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from containers.runtime.card import Card, read_card
-from core.protocol import Response, digest, read_responses, write_requests
+from core.protocol import digest
+from experiments.rounds import ask
 from experiments.run_folder import RunFolder, run_folder, write_json
 from experiments.runners import Job, Runner, Site, runner
 from experiments.settings import ROOT, Settings, SettingsError
+from experiments.study_tables import write_tables
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from core.audio import Source
     from core.dataset import Dataset
+    from core.exemplars import Selection
     from core.metrics.estimate import Estimate
     from core.prompts import Template
-    from core.tasks import PlannedRequest, Task
-
-# A failure may be the machine's fault, so it is asked again; everything else is an answer.
-FAILED = ("audio_error", "model_error", "timeout")
-# Stands for the clip an item does not have; never sent to a model.
-NO_CLIP = "no-clip.wav"
+    from core.tasks import PlannedRequest, Table, Task
 
 
 @dataclass(frozen=True)
@@ -49,11 +46,19 @@ class Plan:
     dataset: Dataset
     task: Task
     folder: RunFolder
+    selection: Selection
 
     @property
     def model_digest(self) -> str:
         """The model as it will run: what its answers may be kept under."""
         return digest({"card": self.card.digest, "image": self.image, "precision": self.precision})
+
+    @property
+    def task_settings(self) -> dict[str, str]:
+        """The task's options, those not given with their defaults."""
+        from core.tasks import checked_settings
+
+        return checked_settings(self.task.NAME, self.task.SETTINGS, self.settings.of_task)
 
     @property
     def weights(self) -> Path:
@@ -71,6 +76,8 @@ class Evaluation:
     predictions: pd.DataFrame
     estimates: Sequence[Estimate]
     templates: Sequence[Template]
+    tables: Sequence[Table] = ()
+    notes: Sequence[str] = ()
     reused: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -81,6 +88,7 @@ def prepare(settings: Settings) -> Plan:
     Raises:
         SettingsError: a value that does not fit the model, the task or the dataset.
         RunnerError: nothing here can run the model.
+        core.tasks.TaskError: settings of the task that do not fit, exemplars that are not there.
         core.dataset.DatasetError, validation errors: a faulty dataset, row by row.
     """
     from core.dataset import read_dataset
@@ -97,9 +105,21 @@ def prepare(settings: Settings) -> Plan:
         )
     dataset = read_dataset(settings.data, settings.task)
     dataset = _validated(dataset, chosen, audio=_hears(settings.conditions))
+    selection = chosen.select(dataset.items, seed=settings.seed, settings=settings.of_task)
     folder = run_folder(settings.output, settings.task, dataset.name, dataset.hash, settings.model)
     image = module.image(card, _site(settings))
-    return Plan(settings, card, runner_name, module, image, precision, dataset, chosen, folder)
+    return Plan(
+        settings=settings,
+        card=card,
+        runner_name=runner_name,
+        runner=module,
+        image=image,
+        precision=precision,
+        dataset=dataset,
+        task=chosen,
+        folder=folder,
+        selection=selection,
+    )
 
 
 def carry_out(plan: Plan, log: Path | None = None) -> Evaluation:
@@ -114,33 +134,42 @@ def carry_out(plan: Plan, log: Path | None = None) -> Evaluation:
         RunnerError: the model did not get through; its answers so far are kept.
     """
     clock = Clock()
-    items = plan.dataset.items.head(plan.settings.limit or len(plan.dataset.items))
-    planned, undecodable = _planned(plan, items)
-    askable = [entry for entry in planned if entry.request.id not in undecodable]
-    write_requests(plan.folder.requests, [entry.request for entry in askable])
+    items = plan.selection.evaluated
+    items = items.head(plan.settings.limit or len(items))
+    asked = ask(plan, items, lambda: _run(plan, log, clock))
     clock.lap("prepare")
-    reused = len(_answered(plan, askable))
-    if reused < len(askable):
-        plan.runner.run(_job(plan, log))
-    clock.lap("model")
-    responses = {**read_responses(plan.folder.responses), **undecodable}
-    predictions = plan.task.predict(planned, responses, items)
+    settings = plan.settings
+    predictions = plan.task.predict(asked.planned, asked.responses, items, settings.of_task)
     predictions = _checked(predictions, plan.task, plan.folder.predictions)
     _write_table(predictions, plan.folder.predictions)
-    settings = plan.settings
     estimates = plan.task.score(predictions, resamples=settings.resamples, seed=settings.seed)
     write_json(plan.folder.metrics, [_as_json(estimate) for estimate in estimates])
+    tables = plan.task.report(predictions, resamples=settings.resamples, seed=settings.seed)
+    write_tables(tables, plan.folder.tables)
     clock.lap("score")
     return Evaluation(
         plan=plan,
         items=items,
-        planned=planned,
+        planned=asked.planned,
         predictions=predictions,
         estimates=estimates,
-        templates=plan.task.prompts({}),
-        reused=reused,
+        templates=plan.task.prompts(settings.of_task),
+        tables=tables,
+        notes=plan.task.notes(
+            settings.of_task,
+            plan.selection,
+            settings.conditions,
+            plan.card.capabilities.clips_per_prompt,
+        ),
+        reused=asked.reused,
         seconds=clock.laps,
     )
+
+
+def _run(plan: Plan, log: Path | None, clock: Clock) -> None:
+    clock.lap("prepare")
+    plan.runner.run(_job(plan, log))
+    clock.lap("model")
 
 
 class Clock:
@@ -152,7 +181,8 @@ class Clock:
 
     def lap(self, name: str) -> None:
         now = time.perf_counter()
-        self.laps[name] = now - self._since
+        # A step may be taken more than once: a model is asked in rounds.
+        self.laps[name] = self.laps.get(name, 0.0) + now - self._since
         self._since = now
 
 
@@ -176,69 +206,13 @@ def _validated(dataset: Dataset, task: Task, *, audio: bool) -> Dataset:
 def _checked(predictions: pd.DataFrame, task: Task, path: Path) -> pd.DataFrame:
     from validation import schemas
 
-    return schemas.validated(predictions, schemas.predictions(task.LABELS), str(path))
-
-
-def _planned(plan: Plan, items: pd.DataFrame) -> tuple[list[PlannedRequest], dict[str, Response]]:
-    """All requests, and the failures of those whose clip cannot be decoded.
-
-    An item without a clip is planned like any other, so that it has its row and
-    its reason in the predictions; its requests are only never sent.
-    """
-    clips, reasons = _clips(plan, items) if _hears(plan.settings.conditions) else ({}, {})
-    audio = {**clips, **dict.fromkeys(reasons, NO_CLIP)}
-    planned: list[PlannedRequest] = []
-    for condition in plan.settings.conditions:
-        planned += plan.task.plan(
-            items,
-            condition,
-            seed=plan.settings.seed,
-            settings={},
-            audio=audio,
-            model_digest=plan.model_digest,
-        )
-    undecodable = {
-        entry.request.id: Response(entry.request.id, "audio_error", reason=reasons[entry.item_id])
-        for entry in planned
-        if any(part.get("audio") == NO_CLIP for part in entry.request.parts)
-    }
-    return planned, undecodable
+    return schemas.validated(
+        predictions, schemas.predictions(task.LABELS, extra=task.COLUMNS), str(path)
+    )
 
 
 def _hears(conditions: Sequence[str]) -> bool:
     return any(condition != "TO" for condition in conditions)
-
-
-def _clips(plan: Plan, items: pd.DataFrame) -> tuple[dict[str, str], dict[str, str]]:
-    """Item id -> clip name, and item id -> reason for those that have none."""
-    from core.audio import AudioError, prepare_clips
-
-    named = items[items["audio"].notna()]
-    sources = [_source(plan.dataset.folder, row) for row in named.to_dict("records")]
-    prepared = dict(zip(named["item_id"], prepare_clips(sources, plan.folder.audio), strict=True))
-    clips = {k: v.name for k, v in prepared.items() if not isinstance(v, AudioError)}
-    reasons = {k: str(v) for k, v in prepared.items() if isinstance(v, AudioError)}
-    silent = items.loc[items["audio"].isna(), "item_id"]
-    return clips, {**reasons, **dict.fromkeys(silent, "the manifest names no audio for it.")}
-
-
-def _source(folder: Path, row: dict[Hashable, Any]) -> Source:
-    """The file of a row, or the span of it that the row names."""
-    from core.audio import Source
-    from core.manifest import is_nothing
-
-    start_s, end_s = row.get("start_s"), row.get("end_s")
-    return Source(
-        folder / row["audio"],
-        None if is_nothing(start_s) else start_s,
-        None if is_nothing(end_s) else end_s,
-    )
-
-
-def _answered(plan: Plan, askable: Sequence[PlannedRequest]) -> set[str]:
-    known = read_responses(plan.folder.responses)
-    final = {key for key, answer in known.items() if answer.status not in FAILED}
-    return {entry.request.id for entry in askable} & final
 
 
 def _job(plan: Plan, log: Path | None) -> Job:

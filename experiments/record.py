@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import platform
 import shutil
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from experiments.table import (
     Coverage,
     comparisons_grid,
     coverage,
+    frame_grid,
     markdown,
     metrics_grid,
     shown_metric,
@@ -32,6 +33,8 @@ from experiments.tracking import MOST_METRICS, Record
 
 PACKAGES = ("mlflow", "numpy", "pandas", "scipy", "soxr", "soundfile")
 INTERVALS = "zz_interval"
+# Of the 8,000 characters a description may have; a table cut in the middle helps nobody.
+ROOM_FOR_TABLES = 7_500
 
 
 def record_of(evaluation: Evaluation, staging: Path) -> Record:
@@ -80,7 +83,23 @@ def metrics(estimates: Sequence[Estimate], answered: Sequence[Coverage]) -> dict
         for side, end in (("low", e.low), ("high", e.high))
         if end == end
     }
-    return named | ends if len(named) + len(ends) <= MOST_METRICS else named
+    return named | _while_room(ends, MOST_METRICS - len(named))
+
+
+def _while_room(ends: Mapping[str, float], room: int) -> dict[str, float]:
+    """The ends of whole metrics, in order, until one no longer fits.
+
+    A metric with its ends in one condition and not in another would mislead a chart.
+    """
+    by_metric: dict[str, dict[str, float]] = {}
+    for name, end in ends.items():
+        by_metric.setdefault(name.split(".")[0], {})[name] = end
+    kept: dict[str, float] = {}
+    for of_metric in by_metric.values():
+        if len(kept) + len(of_metric) > room:
+            break
+        kept |= of_metric
+    return kept
 
 
 def name_of(estimate: Estimate, conditions: Collection[str]) -> str:
@@ -111,7 +130,14 @@ def note(evaluation: Evaluation, answered: Sequence[Coverage]) -> str:
         parts.append("**Synthetic data**: written and voiced for testing, nobody's therapy.")
     if plan.card.verified != "weights":
         parts.append(f"Model verified: {plan.card.verified}; not yet run with its real weights.")
+    parts += evaluation.notes
     parts += undefined_reasons(evaluation.estimates)
+    for table in (table for table in evaluation.tables if table.shown):
+        shown = f"{table.title}\n\n{markdown(frame_grid(table.frame))}"
+        if sum(map(len, parts)) + len(shown) > ROOM_FOR_TABLES:
+            parts.append("Further tables are among the run's files, in `tables/`.")
+            break
+        parts.append(shown)
     return "\n\n".join(parts)
 
 
@@ -133,6 +159,9 @@ def _parameters(evaluation: Evaluation) -> dict[str, str]:
         "items": str(len(evaluation.items)),
         "limit": str(settings.limit or "all"),
         "prompts": ",".join(f"{t.id}:{t.sha256[:12]}" for t in evaluation.templates),
+        **plan.task_settings,
+        "exemplars": ",".join(plan.selection.exemplars["item_id"]),
+        "excluded": str(len(plan.selection.excluded)),
         "seed": str(settings.seed),
         "resamples": str(settings.resamples),
         "offline": str(settings.offline).lower(),
@@ -170,6 +199,8 @@ def _stage(evaluation: Evaluation, staging: Path, title: str) -> None:
     for path in files:
         if path.exists():
             shutil.copy2(path, staging / path.name)
+    if folder.tables.exists():
+        shutil.copytree(folder.tables, staging / "tables")
     for template in evaluation.templates:
         path = staging / "prompts" / f"{template.id}.txt"
         path.parent.mkdir(parents=True, exist_ok=True)

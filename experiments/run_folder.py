@@ -47,6 +47,11 @@ class RunFolder:
         return self.path / "work.json"
 
     @property
+    def tables(self) -> Path:
+        """Folder of the study's own tables; only for a task that has some."""
+        return self.path / "tables"
+
+    @property
     def metrics(self) -> Path:
         return self.path / "metrics.json"
 

@@ -1,7 +1,7 @@
 """What `evaluate` was asked to do, checked before anything is opened, loaded or written.
 
 Takes the raw words of a command line or of `mlflow run -P`, gives `Settings`.
-Standard library only: the MLflow plug-in reads it too, and `--help` stays instant.
+Standard library only until an option of a task is given: the MLflow plug-in reads it too.
 """
 
 from __future__ import annotations
@@ -9,11 +9,15 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from core.tasks import Task
 
 ROOT = Path(__file__).resolve().parent.parent
 CONDITIONS = ("AO", "AT", "TO")
@@ -59,6 +63,7 @@ class Settings:
         precision, device_map: handed to the model's adapter.
         gpus: "auto", "count:N" or indices with commas between.
         endpoint, served_model: of a server; "" where none is meant.
+        of_task: options of the task that were given, as typed; the task has the others' defaults.
     """
 
     model: str
@@ -76,6 +81,7 @@ class Settings:
     gpus: str = "auto"
     endpoint: str = ""
     served_model: str = ""
+    of_task: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def card_path(self) -> Path:
@@ -85,19 +91,81 @@ class Settings:
 def read_arguments(arguments: Sequence[str], program: str, purpose: str) -> dict[str, str]:
     """The raw words behind each option, defaults filled in; `--help` prints and exits.
 
+    Options of the task are among them where they were given. Which there are the task says,
+    and it is only looked at for words beyond our own, or for `--task NAME --help`.
+
     Raises:
         SettingsError: for an option that does not exist.
     """
-    parser = _Parser(prog=program, description=purpose, allow_abbrev=False)
-    for name, (default, meaning) in OPTIONS.items():
-        parser.add_argument(
-            f"--{name}", default=default, metavar="VALUE", help=f"{meaning} [{default}]"
-        )
-    known, unknown = parser.parse_known_args(list(arguments))
+    parser = _parser(program, purpose, OPTIONS)
+    asks_help = bool({"-h", "--help"} & set(arguments))
+    quiet = [word for word in arguments if word not in ("-h", "--help")]
+    known, unknown = parser.parse_known_args(quiet)
+    if not unknown and not asks_help:
+        return dict(vars(known))
+    if asks_help and not any(word.partition("=")[0] == "--task" for word in arguments):
+        _parser(
+            program, f"{purpose} With --task, its own options are shown too.", OPTIONS
+        ).print_help()
+        sys.exit(0)
+    task = _one_of("task", known.task, tasks())
+    of_task = {name: (s.default, s.meaning) for name, s in _task(task).SETTINGS.items()}
+    if asks_help:
+        _parser(program, f"{purpose} Options of {task} come last.", OPTIONS | of_task).print_help()
+        sys.exit(0)
+    rest = _parser(program, purpose, of_task, argparse.SUPPRESS)
+    found, unknown = rest.parse_known_args(unknown)
     if unknown:
         option = unknown[0].lstrip("-").partition("=")[0]
-        raise SettingsError(_no_such("option", option, list(OPTIONS)))
-    return dict(vars(known))
+        raise SettingsError(_not_of_task(option, task))
+    return {**vars(known), **vars(found)}
+
+
+def _parser(
+    program: str, purpose: str, options: Mapping[str, tuple[str, str]], default: str | None = None
+) -> argparse.ArgumentParser:
+    parser = _Parser(prog=program, description=purpose, allow_abbrev=False)
+    for name, (usual, meaning) in options.items():
+        parser.add_argument(
+            f"--{name}",
+            default=usual if default is None else default,
+            metavar="VALUE",
+            help=f"{meaning} [{usual}]",
+        )
+    return parser
+
+
+def _task(name: str) -> Task:
+    # Imported here: a task brings numpy and pandas, which `--help` alone should not wait for.
+    from core.tasks import task
+
+    return task(name)
+
+
+def _of_task(words: Mapping[str, str], task: str, root: Path) -> dict[str, str]:
+    """The words that are options of the task, checked by it."""
+    given = {name: str(value) for name, value in words.items() if name not in OPTIONS}
+    if not given:
+        return {}
+    from core.tasks import TaskError
+
+    known = _task(task)
+    for name in given:
+        if name not in known.SETTINGS:
+            raise SettingsError(_not_of_task(name, task, root))
+    try:
+        known.check(given)
+    except TaskError as error:
+        raise SettingsError(str(error)) from error
+    return given
+
+
+def _not_of_task(option: str, task: str, root: Path = ROOT) -> str:
+    others = [name for name in tasks(root) if name != task and option in _task(name).SETTINGS]
+    if others:
+        own = ", ".join(_task(task).SETTINGS)
+        return f"{option} is an option of task {others[0]}, and task is {task}, which takes: {own}."
+    return _no_such("option", option, [*OPTIONS, *_task(task).SETTINGS])
 
 
 def settings_from(
@@ -113,8 +181,6 @@ def settings_from(
     Raises:
         SettingsError: for the first value that is wrong.
     """
-    if unknown := [name for name in words if name not in OPTIONS]:
-        raise SettingsError(_no_such("option", unknown[0], list(OPTIONS)))
     said = {name: str(words.get(name, default)) for name, (default, _) in OPTIONS.items()}
     base = base or Path.cwd()
     model = _one_of("model", said["model"], models(root))
@@ -135,6 +201,7 @@ def settings_from(
         gpus=_gpus(said["gpus"]),
         endpoint=_endpoint(said["endpoint"].strip(), said["runner"]),
         served_model=said["served_model"].strip(),
+        of_task=_of_task(words, task, root),
     )
 
 

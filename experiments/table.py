@@ -7,9 +7,9 @@ in a smoke run. The denominators stand beside the metrics: never one without the
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TextIO
+from typing import Any, TextIO
 
 import pandas as pd
 
@@ -126,6 +126,28 @@ def with_interval(estimate: Estimate | None) -> str:
     # A narrow terminal may break the line before the interval, not inside.
     interval = f"[{_figure(estimate.low)},\N{NO-BREAK SPACE}{_figure(estimate.high)}]"
     return f"{_figure(estimate.value)} {interval}"
+
+
+def frame_grid(frame: pd.DataFrame) -> Grid:
+    """A table of a study; columns "X low" and "X high" become the interval beside X."""
+    names = [str(name) for name in frame.columns]
+    ends = {f"{name} {end}" for name in names for end in ("low", "high")}
+    shown = [name for name in names if name not in ends]
+    rows = [tuple(_frame_cell(row, name) for name in shown) for row in frame.to_dict("records")]
+    return Grid(tuple(shown), tuple(rows))
+
+
+def _frame_cell(row: Mapping[Hashable, Any], name: str) -> str:
+    value = row[name]
+    if not isinstance(value, float):
+        return "-" if value is None else str(value)
+    if math.isnan(value):
+        return "undefined"
+    low, high = row.get(f"{name} low", math.nan), row.get(f"{name} high", math.nan)
+    digits = 2 if name == "%" else 3
+    if math.isnan(low) or math.isnan(high):
+        return f"{value:.{digits}f}"
+    return f"{value:.{digits}f} [{low:.{digits}f},\N{NO-BREAK SPACE}{high:.{digits}f}]"
 
 
 def undefined_reasons(estimates: Sequence[Estimate]) -> list[str]:

@@ -6,9 +6,13 @@ empty transcript or a clip without a voice leaves an even distribution, which
 gives way to the other; where nothing is left to go by, the text says so and the
 even distribution stands.
 
-Labels "1" to "5" are levels of distress and YES/NO manipulation. Any other label
-is its own anchor sentence, and the voice says nothing about it. A request for
-free text is answered as if it asked for a level.
+Labels "1" to "5" are levels of distress and YES/NO manipulation; tactics have
+definitions, and any other label is its own anchor sentence: the voice says
+nothing about these. Where there is nothing to go by, the labels' mass is 0.
+
+It writes no text. A request for a quote (it has the slot `most_words`) gets the
+first words of the turn that leans most to manipulation, and nothing where there
+is no transcript; any other free text is answered as if it asked for a level.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ Floats = NDArray[np.float64]
 
 LEVELS = ("1", "2", "3", "4", "5")
 YES_NO = ("YES", "NO")
+MOST_WORDS = "most_words"
 NOTHING_TO_GO_BY = "There is neither a word nor a voice to go by."
 
 
@@ -55,6 +60,7 @@ class Baseline:
             LEVELS: semantics.anchors(encoder, table["distress"]),
             YES_NO: semantics.anchors(encoder, table["manipulation"]),
         }
+        self._definitions: Mapping[str, Sequence[str]] = table["tactics"]
         self._heard: dict[str, Prosody | None] = {}
 
     def next_token_logits(self, batch: Sequence[Prompt]) -> Logits:
@@ -67,18 +73,35 @@ class Baseline:
     def _answer(self, prompt: Prompt) -> Answer:
         labels = _labels(prompt)
         logprobs = self._logprobs(prompt)
+        telling = bool(np.ptp(logprobs))
         positions = sum(len(part.text.split()) for part in prompt.parts if isinstance(part, Words))
         self.work.prompt_positions += positions
         return Answer(
-            text=_text(prompt, labels, logprobs),
+            text=self._text(prompt, labels, logprobs),
             finish_reason="choice" if prompt.choices else "stop",
             prompt_tokens=positions,
             audio_seconds_used=float(sum(clip.seconds for clip in prompt.clips)),
             choice_logprobs=dict(zip(labels, logprobs.tolist(), strict=True))
             if prompt.choices
             else None,
-            choice_mass=1.0 if prompt.choices else None,
+            choice_mass=float(telling) if prompt.choices else None,
         )
+
+    def _text(self, prompt: Prompt, labels: tuple[str, ...], logprobs: Floats) -> str:
+        asked = next((w for w in _words(prompt) if w.slot == MOST_WORDS), None)
+        if not prompt.choices and asked:
+            said = "\n".join(word.text for word in _words(prompt) if word.slot == "transcript")
+            return self._quote(said, int(asked.text))
+        if not np.ptp(logprobs):
+            return NOTHING_TO_GO_BY
+        likeliest = labels[int(np.argmax(logprobs))]
+        return prompt.choices[likeliest][0] if prompt.choices else likeliest
+
+    def _quote(self, text: str, most_words: int) -> str:
+        """The turn that leans most to manipulation, cut; "" where nobody says anything."""
+        anchors = self._anchors[YES_NO]
+        said = semantics.most_telling(self._encoder, text, anchors, most=1)
+        return " ".join(said[0].split()[:most_words]) if said else ""
 
     def _logprobs(self, prompt: Prompt) -> Floats:
         """(labels,) in the order of the request's labels."""
@@ -86,8 +109,7 @@ class Baseline:
         labels = _ordered(asked)
         target = prompt.parts[prompt.prefix_parts :]
         heard = [self._hear(part) for part in target if isinstance(part, Clip)]
-        words = [part for part in target if isinstance(part, Words)]
-        said = [part.text for part in words if part.slot == "transcript"]
+        said = [part.text for part in _words(prompt) if part.slot == "transcript"]
         experts = [_by_voice(labels, clip) for clip in heard]
         experts += [self._by_text(labels, text) for text in said]
         # An expert that has nothing to say is left out, or it would flatten the other.
@@ -103,13 +125,19 @@ class Baseline:
 
     def _by_text(self, labels: tuple[str, ...], text: str) -> Floats:
         if labels not in self._anchors:
-            named = {label: [label] for label in labels}
+            named = {label: self._definitions.get(label, [label]) for label in labels}
             self._anchors[labels] = semantics.anchors(self._encoder, named)
         anchors = self._anchors[labels]
         if labels == YES_NO:
             return semantics.telling_turns_logprobs(
                 self._encoder, text, anchors, self._temperature, self._telling_turns
             )
+        if set(labels) & set(self._definitions):
+            # What a tactic is told by are the turns that manipulate, not the talk around them.
+            turns = semantics.most_telling(
+                self._encoder, text, self._anchors[YES_NO], self._telling_turns
+            )
+            text = "\n".join(turns)
         return semantics.whole_text_logprobs(self._encoder, text, anchors, self._temperature)
 
 
@@ -131,11 +159,9 @@ def _by_voice(labels: tuple[str, ...], heard: Prosody | None) -> Floats:
     return score(heard) if score else np.zeros(len(labels))
 
 
-def _text(prompt: Prompt, labels: tuple[str, ...], logprobs: Floats) -> str:
-    if not np.ptp(logprobs):
-        return NOTHING_TO_GO_BY
-    likeliest = labels[int(np.argmax(logprobs))]
-    return prompt.choices[likeliest][0] if prompt.choices else likeliest
+def _words(prompt: Prompt) -> list[Words]:
+    """The words about the item itself; those of exemplars come before it."""
+    return [part for part in prompt.parts[prompt.prefix_parts :] if isinstance(part, Words)]
 
 
 def _toml(path: Path) -> dict[str, Any]:

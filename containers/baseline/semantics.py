@@ -152,13 +152,30 @@ def telling_turns_logprobs(
         text: one turn a line, each perhaps with its speaker's name and a colon.
         most: how many turns count.
     """
-    vectors = [v for turn in turns(text) if (v := encoder.embed(turn)) is not None]
-    if not vectors:
+    spoken, cosines = _spoken(encoder, text, anchors)
+    if not spoken:
         return np.full(len(anchors.labels), -np.log(len(anchors.labels)))
-    cosines = np.stack(vectors) @ anchors.vectors.T
-    lean = cosines[:, 0] - cosines[:, 1:].max(axis=1)
-    telling = np.argsort(-lean, kind="stable")[:most]
+    telling = _telling(cosines)[:most]
     return normalised(cosines[telling].mean(axis=0) / temperature)
+
+
+def most_telling(encoder: Encoder, text: str, anchors: Anchors, most: int) -> list[str]:
+    """The turns that lean most to the first label, the most telling first; as above."""
+    spoken, cosines = _spoken(encoder, text, anchors)
+    return [spoken[place] for place in _telling(cosines)[:most]] if spoken else []
+
+
+def _spoken(encoder: Encoder, text: str, anchors: Anchors) -> tuple[list[str], Floats]:
+    """Turns that hold a word, and their (turns, labels) cosines."""
+    spoken = [(turn, v) for turn in turns(text) if (v := encoder.embed(turn)) is not None]
+    if not spoken:
+        return [], np.empty((0, len(anchors.labels)))
+    return [turn for turn, _ in spoken], np.stack([v for _, v in spoken]) @ anchors.vectors.T
+
+
+def _telling(cosines: Floats) -> NDArray[np.int64]:
+    lean = cosines[:, 0] - cosines[:, 1:].max(axis=1)
+    return np.argsort(-lean, kind="stable")
 
 
 def turns(text: str) -> list[str]:

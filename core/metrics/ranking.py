@@ -1,4 +1,4 @@
-"""How well p(YES) ranks clips, whatever the threshold: AUROC and AUPRC.
+"""How good p(YES) is, whatever the threshold: AUROC, AUPRC and calibration.
 
 These need the clips themselves, not a table, so their bootstrap weighs clips: every
 function takes weights with leading axes, one row a resample (`core.stats.bootstrap`
@@ -13,6 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from core.metrics.ordinal import share
 
 Float = NDArray[np.float64]
+
+BINS = 10
 
 
 def _steps(gold_yes: ArrayLike, p_yes: ArrayLike, weights: ArrayLike | None) -> tuple[Float, Float]:
@@ -67,3 +69,32 @@ def auprc(gold_yes: ArrayLike, p_yes: ArrayLike, weights: ArrayLike | None = Non
     precise = share(found, found + np.cumsum(no, -1))
     gained = np.where(yes > 0, yes * np.nan_to_num(precise), 0.0).sum(-1)
     return share(gained, yes.sum(-1))
+
+
+def calibration_error(
+    gold_yes: ArrayLike, p_yes: ArrayLike, weights: ArrayLike | None = None
+) -> Float:
+    """Mean gap between p(YES) and the share of YES among clips of about that p(YES).
+
+    Ten equal-width bins, [0, 0.1] to (0.9, 1]; each bin's absolute gap is weighted by its
+    clips. With fewer than some hundred clips it is biased upwards, as noise within a bin
+    cannot cancel.
+
+    Args:
+        gold_yes, p_yes, weights: as in `auroc`.
+
+    Returns:
+        (...) in [0, 1]; NaN where no clip is scored.
+
+    Source: Guo, Pleiss, Sun and Weinberger (2017), with p(YES) in the place of confidence.
+    """
+    positive = np.asarray(gold_yes, dtype=np.float64)
+    scored = np.asarray(p_yes, dtype=np.float64)
+    known = ~np.isnan(scored)
+    weight = np.ones(len(scored)) if weights is None else np.asarray(weights, dtype=np.float64)
+    weight, positive, scored = weight[..., known], positive[known], scored[known]
+    # rounded, since 0.1 * 3 must not leave the bin that ends at 0.3
+    place = np.clip(np.ceil(np.round(scored * BINS, 9)) - 1, 0, BINS - 1).astype(np.int64)
+    in_bin = np.eye(BINS)[place]
+    gap = np.abs(weight @ ((positive - scored)[:, None] * in_bin)).sum(-1)
+    return share(gap, weight.sum(-1))

@@ -15,9 +15,11 @@ from typing import Protocol, cast
 
 import pandas as pd
 
+from core.exemplars import Selection
 from core.metrics.estimate import Estimate
 from core.prompts import Template
 from core.protocol import Request, Response
+from core.task_settings import Setting
 
 
 class TaskError(ValueError):
@@ -42,6 +44,20 @@ class PlannedRequest:
     vote: int = 0
 
 
+@dataclass(frozen=True)
+class Table:
+    """A table of a study's report: `name` for its files, `title` for a reader.
+
+    Columns "X low" and "X high" are the ends of the interval of column "X". A table that is
+    not `shown` is too long for a terminal and is in the run's files only.
+    """
+
+    name: str
+    title: str
+    frame: pd.DataFrame
+    shown: bool = True
+
+
 class Task(Protocol):
     """What every module of this package offers.
 
@@ -50,14 +66,31 @@ class Task(Protocol):
         CONDITIONS: the conditions it can be asked in, in table order.
         MANIFEST: "turns" or "dialogues": which manifest its items come from.
         LABELS: answer labels in order; predictions has a column `p_<label>` for each.
-        SETTINGS: the settings it takes with their defaults.
+        SETTINGS: the settings it takes, by name.
+        COLUMNS: what its predictions have beyond the columns of every task.
     """
 
     NAME: str
     CONDITIONS: tuple[str, ...]
     MANIFEST: str
     LABELS: tuple[str, ...]
-    SETTINGS: Mapping[str, str]
+    SETTINGS: Mapping[str, Setting]
+    COLUMNS: tuple[str, ...]
+
+    def check(self, settings: Mapping[str, str]) -> None:
+        """Raises TaskError for settings that do not fit the task or one another."""
+        ...
+
+    def select(self, items: pd.DataFrame, *, seed: int, settings: Mapping[str, str]) -> Selection:
+        """What is asked about, and what is shown instead of being asked about.
+
+        Args:
+            items: all of the dataset, so that a limit changes nothing of what is shown.
+
+        Raises:
+            TaskError: exemplars that cannot be had.
+        """
+        ...
 
     def prompts(self, settings: Mapping[str, str]) -> tuple[Template, ...]:
         """Every template the requests are made from, to be logged with the run."""
@@ -72,6 +105,8 @@ class Task(Protocol):
         settings: Mapping[str, str],
         audio: Mapping[str, str],
         model_digest: str,
+        exemplars: pd.DataFrame | None = None,
+        clips_per_prompt: int = 1,
     ) -> list[PlannedRequest]:
         """The requests of one condition, in the order of the items.
 
@@ -79,12 +114,36 @@ class Task(Protocol):
             items: validated manifest rows.
             seed: the run's.
             settings: replaces defaults of SETTINGS; values as typed by a user.
-            audio: item id -> name of its clip in the mounted audio folder.
+            audio: item id -> name of its clip in the mounted audio folder, exemplars too.
             model_digest: of the model as it will run; part of each request's id.
+            exemplars: of `select`; None for none.
+            clips_per_prompt: as many clips as the model takes in one prompt.
 
         Raises:
             TaskError: for an unknown condition or setting, or an item without a clip.
             ModalityError: for a request that shows what its condition withholds.
+        """
+        ...
+
+    def follow_up(
+        self,
+        planned: Sequence[PlannedRequest],
+        responses: Mapping[str, Response],
+        items: pd.DataFrame,
+        *,
+        seed: int,
+        settings: Mapping[str, str],
+        audio: Mapping[str, str],
+        model_digest: str,
+        exemplars: pd.DataFrame | None = None,
+        clips_per_prompt: int = 1,
+    ) -> list[PlannedRequest]:
+        """The requests that the answers so far call for; called until there are none.
+
+        Args:
+            planned: of all conditions and rounds so far; none of them is planned again.
+            responses: to those, by request id; one may be missing.
+            items, ...: as in `plan`.
         """
         ...
 
@@ -93,6 +152,7 @@ class Task(Protocol):
         planned: Sequence[PlannedRequest],
         responses: Mapping[str, Response],
         items: pd.DataFrame,
+        settings: Mapping[str, str] | None = None,
     ) -> pd.DataFrame:
         """One row an item and condition (see `core.predictions`), also where nothing came back.
 
@@ -100,11 +160,26 @@ class Task(Protocol):
             planned: of any number of conditions.
             responses: by request id; others may be among them.
             items: the rows that were planned.
+            settings: those they were planned with.
         """
         ...
 
     def score(self, predictions: pd.DataFrame, *, resamples: int, seed: int) -> list[Estimate]:
         """Estimates of every condition in the table, failures counted beside the metrics."""
+        ...
+
+    def report(self, predictions: pd.DataFrame, *, resamples: int, seed: int) -> list[Table]:
+        """The study's own tables, shown after the figures; none for a task without."""
+        ...
+
+    def notes(
+        self,
+        settings: Mapping[str, str],
+        selection: Selection,
+        conditions: Sequence[str],
+        clips_per_prompt: int,
+    ) -> list[str]:
+        """What a reader of the figures has to know about these settings, a sentence each."""
         ...
 
 
@@ -125,16 +200,20 @@ def task(name: str) -> Task:
 
 
 def checked_settings(
-    task_name: str, defaults: Mapping[str, str], settings: Mapping[str, str]
+    task_name: str, known: Mapping[str, Setting], settings: Mapping[str, str]
 ) -> dict[str, str]:
     """The defaults with a user's settings over them.
 
     Raises:
-        TaskError: for a setting the task does not have.
+        TaskError: for a setting the task does not have, or a value that does not fit.
     """
-    if unknown := sorted(set(settings) - set(defaults)):
+    if unknown := sorted(set(settings) - set(known)):
         raise TaskError(
             f"task {task_name}: unknown setting {', '.join(unknown)}; it takes "
-            f"{', '.join(sorted(defaults)) or 'none'}."
+            f"{', '.join(sorted(known)) or 'none'}."
         )
-    return {**defaults, **settings}
+    chosen = {name: settings.get(name, setting.default) for name, setting in known.items()}
+    for name, setting in known.items():
+        if fault := setting.fault(name, chosen[name]):
+            raise TaskError(fault)
+    return chosen

@@ -12,23 +12,28 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
+from core.exemplars import Selection, everything
 from core.metrics import ordinal
 from core.metrics.estimate import Estimate
 from core.modality import CONDITIONS as CONDITIONS
 from core.parsing import rating
-from core.planning import plan_answers, whole_number
+from core.planning import plan_answers
 from core.predictions import predictions
 from core.prompts import Template, template
 from core.protocol import Response
 from core.scoring import by_condition, of_condition, of_pair, p_values, pairs_of
 from core.stats import paired
 from core.stats.bootstrap import difference
-from core.tasks import PlannedRequest, TaskError, checked_settings
+from core.task_settings import Setting, whole
+from core.tasks import PlannedRequest, Table, TaskError, checked_settings
 
 NAME = "distress"
 MANIFEST = "turns"
 LABELS = ("1", "2", "3", "4", "5")
-SETTINGS: Mapping[str, str] = {"max_new_tokens": "16"}
+SETTINGS: Mapping[str, Setting] = {
+    "max_new_tokens": whole("16", "room for the answer's text", least=1)
+}
+COLUMNS: tuple[str, ...] = ()
 
 CHOICES: Mapping[str, tuple[str, ...]] = {label: (label, f" {label}") for label in LABELS}
 """With and without a space before it: tokenizers differ in which one begins an answer."""
@@ -42,6 +47,16 @@ METRICS = {
 }
 """The study's five over answered turns, and MAE over all of them. The others of
 `core.metrics.ordinal` are for reports: a run's figures should fit a screen."""
+
+
+def check(settings: Mapping[str, str]) -> None:
+    """Raises TaskError for settings that do not fit."""
+    checked_settings(NAME, SETTINGS, settings)
+
+
+def select(items: pd.DataFrame, *, seed: int, settings: Mapping[str, str]) -> Selection:
+    """Every turn is asked about."""
+    return everything(items)
 
 
 def prompts(settings: Mapping[str, str]) -> tuple[Template, ...]:
@@ -58,8 +73,10 @@ def plan(
     settings: Mapping[str, str],
     audio: Mapping[str, str],
     model_digest: str,
+    exemplars: pd.DataFrame | None = None,
+    clips_per_prompt: int = 1,
 ) -> list[PlannedRequest]:
-    """One greedy request a turn; see `core.tasks.Task.plan`."""
+    """One greedy request a turn; see `core.tasks.Task.plan`. The study shows no exemplars."""
     if condition not in CONDITIONS:
         raise TaskError(f"{NAME}: expected a condition of {CONDITIONS}, found {condition!r}.")
     chosen = checked_settings(NAME, SETTINGS, settings)
@@ -73,15 +90,34 @@ def plan(
             "transcript": row["transcript"],
         },
         choices=CHOICES,
-        max_new_tokens=whole_number(chosen, "max_new_tokens"),
+        max_new_tokens=int(chosen["max_new_tokens"]),
         seed=seed,
         audio=audio,
         model_digest=model_digest,
     )
 
 
+def follow_up(
+    planned: Sequence[PlannedRequest],
+    responses: Mapping[str, Response],
+    items: pd.DataFrame,
+    *,
+    seed: int,
+    settings: Mapping[str, str],
+    audio: Mapping[str, str],
+    model_digest: str,
+    exemplars: pd.DataFrame | None = None,
+    clips_per_prompt: int = 1,
+) -> list[PlannedRequest]:
+    """Nothing: one answer a turn is all the study asks for."""
+    return []
+
+
 def predict(
-    planned: Sequence[PlannedRequest], responses: Mapping[str, Response], items: pd.DataFrame
+    planned: Sequence[PlannedRequest],
+    responses: Mapping[str, Response],
+    items: pd.DataFrame,
+    settings: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
     """`prediction` is the level the text states; `expected` the mean of the distribution."""
     return predictions(
@@ -124,3 +160,18 @@ def score(predictions: pd.DataFrame, *, resamples: int, seed: int) -> list[Estim
         compared = paired.compare_errors(aligned, pairs, resamples=resamples, seed=seed)
         found += p_values("wilcoxon_p", compared, len(aligned.item_ids))
     return found
+
+
+def report(predictions: pd.DataFrame, *, resamples: int, seed: int) -> list[Table]:
+    """The figures are the study's table."""
+    return []
+
+
+def notes(
+    settings: Mapping[str, str],
+    selection: Selection,
+    conditions: Sequence[str],
+    clips_per_prompt: int,
+) -> list[str]:
+    """Nothing beyond the figures."""
+    return []

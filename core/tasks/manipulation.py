@@ -1,72 +1,107 @@
-"""Study 2 in its simplest form: does this conversation contain mental manipulation?
+"""Study 2: does this conversation contain mental manipulation, by which tactic, in which words?
 
-A zero-shot question with A for yes and B for no, one request a dialogue and condition,
-answered greedily; the text decides, and p(YES) is kept beside it for figures that need
-no threshold.
+A labelled few are shown, then one question a dialogue and condition: A or B, five votes drawn
+from its exact distribution. Dialogues found manipulative are asked for a tactic and a quote.
 
-Source: SpeechMentalManip, section 4.1, without exemplars and votes.
+Source: SpeechMentalManip, section 4.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from core.metrics import binary, ranking
+from core.detection import scores, tables
+from core.detection.questions import (
+    PROMPTS,
+    SERVANT_OR_VICTIM,
+    Asking,
+    answer_requests,
+    ids_of,
+    quote_request,
+    shots_of,
+    tactic_forms,
+    tactic_request,
+    used_templates,
+    words_request,
+)
+from core.detection.quote import given_quote, is_empty, where_said
+from core.detection.tactic import name_tactic
+from core.detection.verdict import LABELS as LABELS
+from core.detection.verdict import judge, needs_words
+from core.exemplars import ExemplarError, Selection
+from core.exemplars import select as selected
 from core.metrics.estimate import Estimate
 from core.modality import CONDITIONS as CONDITIONS
-from core.parsing import Parsed, verdict
-from core.planning import plan_answers, whole_number
-from core.predictions import predictions
-from core.prompts import Template, template
-from core.protocol import Response
-from core.scoring import (
-    by_condition,
-    estimate,
-    of_condition,
-    of_pair,
-    over_clips,
-    p_values,
-    pairs_of,
-)
-from core.stats import paired
-from core.stats.bootstrap import difference
-from core.tasks import PlannedRequest, TaskError, checked_settings
+from core.prompts import Template
+from core.protocol import Part, Request, Response
+from core.task_settings import Setting, text, whole, word
+from core.tasks import PlannedRequest, Table, TaskError, checked_settings
 
 NAME = "manipulation"
 MANIFEST = "dialogues"
-LABELS = ("YES", "NO")
-SETTINGS: Mapping[str, str] = {"max_new_tokens": "16"}
-
-LETTERS = {"A": "YES", "B": "NO"}
-"""What the options of the prompt stand for."""
-
-CHOICES: Mapping[str, tuple[str, ...]] = {
-    label: (letter, f" {letter}") for letter, label in LETTERS.items()
+SETTINGS: Mapping[str, Setting] = {
+    "prompt": word(
+        "how it is asked: with examples, without, with definitions, or reasoned", PROMPTS
+    ),
+    "shots": Setting(
+        "auto",
+        "labelled dialogues shown first, half of each label; auto: 4, or 0 for zero_shot and cot",
+        "a whole number, 0 or more, or auto",
+        lambda said: said == "auto" or (said.isascii() and said.isdecimal()),
+    ),
+    "exemplars": text("", "their ids, comma-joined, in the order shown; else drawn by the seed"),
+    "include_exemplars": word("true evaluates on the exemplars too", ("false", "true")),
+    "swap": word("true: A is No; both: asked in both orders", ("false", "true", "both")),
+    "tactic_scoring": word(
+        "whole_label, or first_token as in the study", ("whole_label", "first_token")
+    ),
+    "max_new_tokens": whole("16", "room for the answer's text", least=1),
+    "cot_tokens": whole("320", "room for a chain of thought", least=1),
 }
+COLUMNS = (
+    *("votes", "paths", "position_bias", "tactic", "tactic_votes", "tactic_path"),
+    *("tactic_reason", "tactic_shares", "gold_tactics", "quote", "quote_reason", "quote_retried"),
+    *("quote_match", "quote_turn", "quote_speaker", "quote_ratio", "voices", "exemplar"),
+    "fallbacks",
+)
+EXEMPLARS_AS_TRANSCRIPTS = "exemplars_as_transcripts"
 
-METRICS = {
-    **{
-        name: binary.METRICS[name]
-        for name in ("accuracy", "recall_yes", "specificity", "f1_yes", "macro_f1")
-    },
-    "accuracy_all": binary.METRICS_OVER_ALL["accuracy_all"],
-}
-"""Recall of YES and specificity are the study's per-set accuracies. The others of
-`core.metrics.binary` are for reports: a run's figures should fit a screen."""
+
+def check(settings: Mapping[str, str]) -> None:
+    """Raises TaskError for settings that do not fit the task or one another."""
+    chosen = checked_settings(NAME, SETTINGS, settings)
+    shots = shots_of(chosen)
+    if shots % 2 and not ids_of(chosen):
+        raise TaskError(f"shots: expected an even number, half of each label, found {shots}.")
+    if chosen["prompt"] == "cot" and chosen["swap"] == "both":
+        raise TaskError("swap: both needs probabilities, which cot has not; give true or false.")
 
 
 def prompts(settings: Mapping[str, str]) -> tuple[Template, ...]:
-    """The question in its three conditions."""
-    checked_settings(NAME, SETTINGS, settings)
-    return tuple(_template(condition) for condition in CONDITIONS)
+    """Every template a run with these settings may use."""
+    return used_templates(checked_settings(NAME, SETTINGS, settings))
 
 
-def _template(condition: str) -> Template:
-    return template(f"manipulation/zero_shot_{condition.lower()}")
+def select(items: pd.DataFrame, *, seed: int, settings: Mapping[str, str]) -> Selection:
+    """The dialogues asked about and the exemplars; see `core.exemplars`."""
+    check(settings)
+    chosen = checked_settings(NAME, SETTINGS, settings)
+    try:
+        return selected(
+            items,
+            shots=shots_of(chosen),
+            ids=ids_of(chosen),
+            seed=seed,
+            include=chosen["include_exemplars"] == "true",
+        )
+    except ExemplarError as error:
+        raise TaskError(str(error)) from error
 
 
 def plan(
@@ -77,84 +112,235 @@ def plan(
     settings: Mapping[str, str],
     audio: Mapping[str, str],
     model_digest: str,
+    exemplars: pd.DataFrame | None = None,
+    clips_per_prompt: int = 1,
 ) -> list[PlannedRequest]:
-    """One greedy request a dialogue; see `core.tasks.Task.plan`."""
+    """The yes-or-no question of every dialogue; see `core.tasks.Task.plan`."""
     if condition not in CONDITIONS:
         raise TaskError(f"{NAME}: expected a condition of {CONDITIONS}, found {condition!r}.")
-    chosen = checked_settings(NAME, SETTINGS, settings)
-    return plan_answers(
-        items,
-        condition,
-        system=None,
-        prompt=_template(condition),
-        slots=lambda row: {"transcript": row["transcript"]},
-        choices=CHOICES,
-        max_new_tokens=whole_number(chosen, "max_new_tokens"),
-        seed=seed,
-        audio=audio,
-        model_digest=model_digest,
-    )
+    asking = _asking(items, seed, settings, audio, model_digest, exemplars, clips_per_prompt)
+    return answer_requests(asking, items.to_dict("records"), condition)
+
+
+def follow_up(
+    planned: Sequence[PlannedRequest],
+    responses: Mapping[str, Response],
+    items: pd.DataFrame,
+    *,
+    seed: int,
+    settings: Mapping[str, str],
+    audio: Mapping[str, str],
+    model_digest: str,
+    exemplars: pd.DataFrame | None = None,
+    clips_per_prompt: int = 1,
+) -> list[PlannedRequest]:
+    """YES or NO in words where letters failed; tactic and quote of YES; a quote's one retry."""
+    asking = _asking(items, seed, settings, audio, model_digest, exemplars, clips_per_prompt)
+    rows = {str(row["item_id"]): row for row in items.to_dict("records")}
+    swapped = asking.chosen["swap"] == "true"
+    more: list[PlannedRequest] = []
+    for item_id, condition, entries in _by_item(planned):
+        row, asked = rows[item_id], {entry.purpose: entry for entry in entries}
+        if needs_words(entries, responses):
+            more.append(words_request(asking, row, condition))
+        elif judge(entries, responses, swapped=swapped).prediction != "YES":
+            continue
+        elif "tactic" not in asked:
+            more.append(tactic_request(asking, row, condition))
+            more.append(quote_request(asking, row, condition, short=False))
+        elif "quote_retry" not in asked and is_empty(responses.get(asked["quote"].request.id)):
+            more.append(quote_request(asking, row, condition, short=True))
+    return more
 
 
 def predict(
-    planned: Sequence[PlannedRequest], responses: Mapping[str, Response], items: pd.DataFrame
+    planned: Sequence[PlannedRequest],
+    responses: Mapping[str, Response],
+    items: pd.DataFrame,
+    settings: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
-    """`prediction` is the answer the text states; `expected` is p(YES)."""
-    return predictions(
-        planned,
-        responses,
-        items,
-        labels=LABELS,
-        group="item_id",
-        parse=_verdict,
-        expected=lambda shares: shares["YES"],
-    )
-
-
-def _verdict(text: str, *, cut: bool) -> Parsed[str]:
-    return verdict(text, LETTERS, cut=cut)
+    """One row a dialogue and condition: `prediction` is the votes' majority, `expected` p(YES)."""
+    chosen = checked_settings(NAME, SETTINGS, settings or {})
+    rows = {str(row["item_id"]): row for row in items.to_dict("records")}
+    found = [
+        _row(rows[item_id], condition, entries, responses, chosen)
+        for item_id, condition, entries in _by_item(planned)
+    ]
+    return tables.typed(found, LABELS, COLUMNS)
 
 
 def score(predictions: pd.DataFrame, *, resamples: int, seed: int) -> list[Estimate]:
-    """`METRICS` and AUROC of each condition; accuracy difference and McNemar's p of each pair.
+    """Figures of each condition and pair; see `core.detection.scores`."""
+    return scores.score(predictions, CONDITIONS, resamples=resamples, seed=seed)
 
-    Source: SpeechMentalManip, section 4.2 and Table 3.
-    """
-    cells = by_condition(predictions, CONDITIONS)
-    found: list[Estimate] = []
-    for condition, rows in cells.items():
-        table = binary.counts(rows["gold"], rows["prediction"])
-        found += of_condition(
-            condition, table, METRICS, binary.why_undefined, resamples=resamples, seed=seed
+
+def report(predictions: pd.DataFrame, *, resamples: int, seed: int) -> list[Table]:
+    """The study's Tables 3 to 5 for each condition, and accuracy by voice and accent."""
+    return tables.report(predictions, CONDITIONS, resamples=resamples, seed=seed)
+
+
+def notes(
+    settings: Mapping[str, str],
+    selection: Selection,
+    conditions: Sequence[str],
+    clips_per_prompt: int,
+) -> list[str]:
+    """What a reader of the figures has to know, a sentence each."""
+    chosen = checked_settings(NAME, SETTINGS, settings)
+    said = []
+    shown = selection.exemplars
+    if len(shown):
+        labels = shown["label"].value_counts()
+        said.append(
+            f"{len(shown)} exemplars ({labels.get('YES', 0)} YES, {labels.get('NO', 0)} NO): "
+            f"{', '.join(shown['item_id'])}."
         )
-        found.append(_auroc(condition, rows, resamples=resamples, seed=seed))
-    if pairs := pairs_of(list(cells)):
-        aligned = paired.align(cells)
-        apart = difference(binary.accuracy)
-        for first, second in pairs:
-            one, two = (aligned.predicted[aligned.names.index(name)] for name in (first, second))
-            joint = binary.joint_counts(aligned.gold, one, two)
-            found.append(
-                of_pair("accuracy", (first, second), joint, apart, resamples=resamples, seed=seed)
+        if clips_per_prompt <= len(shown) and set(conditions) != {"TO"}:
+            said.append(
+                f"The model takes {clips_per_prompt} clips per prompt, so exemplars are shown as "
+                "transcripts in every condition."
             )
-        compared = paired.compare_answers(aligned, pairs, seed=seed)
-        found += p_values("mcnemar_p", compared, len(aligned.item_ids))
-    return found
+        if chosen["include_exemplars"] == "true":
+            said.append("The exemplars are evaluated too: these figures are too good.")
+    twins = [f"{k} ({why})" for k, why in selection.excluded.items() if why != "an exemplar"]
+    if twins:
+        said.append(f"Not evaluated: {', '.join(twins)}.")
+    if chosen["tactic_scoring"] == "first_token":
+        said.append(
+            "tactic_scoring=first_token cannot tell Playing Servant Role from Playing Victim Role: "
+            f'both begin with "Playing" and are counted as {SERVANT_OR_VICTIM}.'
+        )
+    return said
 
 
-def _auroc(condition: str, rows: pd.DataFrame, *, resamples: int, seed: int) -> Estimate:
-    """AUROC of p(YES) over answered clips that have one, so that it rests on what accuracy does."""
-    scored = rows[(rows["status"] == "ok") & rows["expected"].notna()]
-    is_yes = np.asarray(scored["gold"] == "YES", dtype=bool)
-    p_yes = scored["expected"].to_numpy()
-    if is_yes.all() or not is_yes.any():
-        reason = "no answered clip of each class has a p(YES)"
-        nan = math.nan
-        return Estimate("auroc", condition, nan, nan, nan, len(scored), len(rows), reason)
-    interval = over_clips(
-        lambda weights: ranking.auroc(is_yes, p_yes, weights),
-        len(scored),
-        resamples=resamples,
-        seed=seed,
+def _asking(
+    items: pd.DataFrame,
+    seed: int,
+    settings: Mapping[str, str],
+    audio: Mapping[str, str],
+    model_digest: str,
+    exemplars: pd.DataFrame | None,
+    clips_per_prompt: int,
+) -> Asking:
+    chosen = checked_settings(NAME, SETTINGS, settings)
+    shown = items.head(0) if exemplars is None else exemplars
+    return Asking(chosen, seed, audio, model_digest, shown, clips_per_prompt)
+
+
+def _by_item(
+    planned: Sequence[PlannedRequest],
+) -> Iterator[tuple[str, str, list[PlannedRequest]]]:
+    """All requests of each dialogue and condition, in the order first planned."""
+    place: dict[tuple[str, str], int] = {}
+    for entry in planned:
+        place.setdefault((entry.condition, entry.item_id), len(place))
+    ordered = sorted(planned, key=lambda entry: place[entry.condition, entry.item_id])
+    for key, entries in groupby(ordered, key=lambda entry: (entry.item_id, entry.condition)):
+        yield *key, list(entries)
+
+
+def _row(
+    item: Mapping[Any, Any],
+    condition: str,
+    entries: Sequence[PlannedRequest],
+    responses: Mapping[str, Response],
+    chosen: Mapping[str, str],
+) -> dict[str, Any]:
+    asked = {entry.purpose: entry for entry in entries}
+    verdict = judge(entries, responses, swapped=chosen["swap"] == "true")
+    first = responses.get(entries[0].request.id)
+    came = [found for entry in entries if (found := responses.get(entry.request.id))]
+    shares = verdict.shares or {}
+    took = {name for response in came for name in response.fallbacks}
+    before, own = _apart(entries[0].request)
+    if condition != "TO" and _texts(before) and not any("audio" in part for part in before):
+        took.add(EXEMPLARS_AS_TRANSCRIPTS)
+    return {
+        "item_id": str(item["item_id"]),
+        "prediction": verdict.prediction,
+        "gold": item["label"],
+        "condition": condition,
+        "status": verdict.status,
+        "reason": verdict.reason,
+        "expected": verdict.expected,
+        "choice_mass": first and first.choice_mass,
+        **{f"p_{label}": shares.get(label) for label in LABELS},
+        "text": first.text if first else "",
+        "group_id": str(item["item_id"]),
+        "seconds_given": first and first.audio_seconds,
+        "seconds_used": first and first.audio_seconds_used,
+        "latency_s": sum(r.latency_s or 0.0 for r in came) if came else None,
+        "request_id": entries[0].request.id,
+        "votes": _joined(vote or "-" for vote in verdict.votes),
+        "paths": _joined(verdict.paths),
+        "position_bias": verdict.position_bias,
+        "gold_tactics": item.get("techniques"),
+        "voices": item.get("voices"),
+        "exemplar": any(part in before for part in own if "audio" in part)
+        or str(item["transcript"]) in _texts(before),
+        "fallbacks": _joined(sorted(took)),
+        **_of_tactic(asked, responses, chosen),
+        **_of_quote(asked, responses, str(item["transcript"])),
+    }
+
+
+def _apart(request: Request) -> tuple[Sequence[Part], Sequence[Part]]:
+    """The parts shown before the dialogue, and those about it."""
+    return request.parts[: request.prefix_parts], request.parts[request.prefix_parts :]
+
+
+def _texts(before: Sequence[Part]) -> list[str]:
+    """Transcripts of exemplars."""
+    return [part["text"] for part in before if part.get("slot") == "exemplar"]
+
+
+def _of_tactic(
+    asked: Mapping[str, PlannedRequest],
+    responses: Mapping[str, Response],
+    chosen: Mapping[str, str],
+) -> dict[str, Any]:
+    if "tactic" not in asked:
+        return {}
+    request = asked["tactic"].request
+    options = list(tactic_forms(chosen["tactic_scoring"]))
+    found = name_tactic(responses.get(request.id), options, seed=request.seed)
+    return {
+        "tactic": found.named,
+        "tactic_votes": _joined(found.votes),
+        "tactic_path": found.path or None,
+        "tactic_reason": found.reason,
+        "tactic_shares": json.dumps(
+            {option: round(share, 6) for option, share in (found.shares or {}).items()}
+        ),
+    }
+
+
+def _of_quote(
+    asked: Mapping[str, PlannedRequest], responses: Mapping[str, Response], transcript: str
+) -> dict[str, Any]:
+    if "quote" not in asked:
+        return {}
+    retry = asked.get("quote_retry")
+    quote = given_quote(
+        responses.get(asked["quote"].request.id),
+        responses.get(retry.request.id) if retry else None,
+        retried=retry is not None,
     )
-    return estimate("auroc", condition, interval, n=len(scored), n_total=len(rows), reason=None)
+    row: dict[str, Any] = {
+        "quote": quote.text,
+        "quote_reason": quote.reason,
+        "quote_retried": quote.retried,
+    }
+    if quote.text:
+        said = where_said(quote.text, transcript)
+        row |= {
+            "quote_match": said.match,
+            "quote_turn": said.turn if said.turn is not None else math.nan,
+            "quote_speaker": said.speaker,
+            "quote_ratio": said.ratio,
+        }
+    return row
+
+
+def _joined(words: Any) -> str | None:
+    return ",".join(words) or None

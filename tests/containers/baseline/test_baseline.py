@@ -164,7 +164,7 @@ def test_whoever_changes_a_constant_raises_the_cards_version():
     constants = b"".join(
         (folder / name).read_bytes() for name in ("anchors.toml", "voice.py", "prosody.py")
     )
-    assert (CARD.version, sha256(constants).hexdigest()[:8]) == (1, "317e076a")
+    assert (CARD.version, sha256(constants).hexdigest()[:8]) == (2, "61fca75d")
 
 
 def test_an_ordinary_voice_is_rated_in_the_middle():
@@ -177,3 +177,36 @@ def test_an_ordinary_voice_is_rated_in_the_middle():
 def test_no_single_measure_runs_away_with_the_score():
     shriek = Prosody(5_000.0, 99.0, 0.0, 99.0, 99.0, 1.0, 99.0, -99.0, 5.0)
     assert (voice.activation(shriek), voice.strain(shriek)) == (2.0, 2.0)
+
+
+TALK = "Person1: What time is it?\nPerson2: Ten past four.\n"
+THREAT = "Person1: If you do not do what I tell you, you will regret it, I promise you that."
+TACTICS = {name: (name, f" {name}") for name in ("Accusation", "Intimidation", "Denial", "none")}
+
+
+def quote_prompt(*parts):
+    asked = prompt(*parts, choices=None)
+    return replace(asked, parts=(*asked.parts, Words("12", "most_words")))
+
+
+def test_a_quote_is_the_turn_that_leans_most_cut_to_the_words_allowed(baseline):
+    (answer,) = baseline.answer([quote_prompt(TALK + THREAT)])
+    assert answer.text == "If you do not do what I tell you, you will regret"
+
+
+def test_from_a_voice_alone_it_quotes_nothing_and_names_no_tactic(baseline):
+    (quote,) = baseline.answer([quote_prompt(FAST_HIGH)])
+    (tactic,) = baseline.answer([prompt(FAST_HIGH, choices=TACTICS)])
+    assert (quote.text, tactic.choice_mass) == ("", 0.0)
+
+
+def test_a_tactic_is_told_by_the_turns_that_manipulate(baseline):
+    (answer,) = baseline.answer([prompt(TALK * 3 + THREAT, choices=TACTICS)])
+    assert (answer.text, answer.choice_mass) == ("Intimidation", 1.0)
+
+
+def test_an_exemplar_before_the_question_says_nothing_about_it(baseline):
+    asked = prompt(CALM)
+    shown = replace(asked, parts=(Words(OVERWHELMED, "transcript"), *asked.parts), prefix_parts=1)
+    one, other = baseline.answer([asked, shown])
+    assert one.choice_logprobs == other.choice_logprobs

@@ -23,9 +23,23 @@ SNAPSHOTS = {
     "distress/at": "b2285582d325cfcf",
     "distress/system": "7c1c66c1acf7bdd7",
     "distress/to": "ce9b337783d9e8ef",
-    "manipulation/zero_shot_ao": "100b6f33a49601d5",
-    "manipulation/zero_shot_at": "4548176bd32602dd",
-    "manipulation/zero_shot_to": "6020337f42209869",
+    "manipulation/cot": "3cbbea1b3180ad82",
+    "manipulation/definitions": "d2304c50b1b90d7a",
+    "manipulation/exemplar_audio": "937d44006b592ae8",
+    "manipulation/exemplar_both": "5ae79bdb8d8a198a",
+    "manipulation/exemplar_transcript": "fec4346317aed62b",
+    "manipulation/exemplars_begin": "bcb36d57c32ce297",
+    "manipulation/exemplars_end": "b67ba6dadd770f88",
+    "manipulation/few_shot": "5f791c94d0973fd7",
+    "manipulation/meanings": "0bd19c9f62d2da6e",
+    "manipulation/opening_ao": "f9878cd9a9c3c745",
+    "manipulation/opening_at": "b2e7d50ba5c94e0b",
+    "manipulation/opening_to": "dc0492c367df608c",
+    "manipulation/quote": "0b0087ceee7938aa",
+    "manipulation/quote_short": "0630168c5f92abc4",
+    "manipulation/tactic": "c1c664082f81c6a6",
+    "manipulation/words": "9a3b89ebe6e9969e",
+    "manipulation/zero_shot": "d2304c50b1b90d7a",
 }
 
 
@@ -52,16 +66,11 @@ def test_the_audio_prompt_line_by_line():
     ]
 
 
-def test_the_manipulation_prompt_line_by_line():
-    assert template("manipulation/zero_shot_at").text.split("\n") == [
-        "Listen to this conversation and read its transcript.",
-        "",
-        "Transcript:",
-        "{transcript}",
-        "",
+def test_the_manipulation_question_line_by_line():
+    assert template("manipulation/zero_shot").text.split("\n") == [
         "Does the conversation contain mental manipulation?",
-        "A. Yes",
-        "B. No",
+        "A. {option_a}",
+        "B. {option_b}",
         "",
         "Answer with ONLY a single letter (A or B).",
     ]

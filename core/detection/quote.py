@@ -1,0 +1,144 @@
+"""The quote given as evidence, tidied, and whether anybody said it.
+
+Tidying is the study's: whitespace and quotation marks, no judgement of the words. Looking it
+up in the transcript goes beyond the study, so that a reader sees invented evidence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from core.detection.questions import MOST_WORDS
+from core.predictions import unusable
+from core.protocol import Response
+
+LEAST_RATIO = 0.8
+"""Token-sort ratio from which on a stretch of a turn counts as the quote's source."""
+
+_QUOTES = str.maketrans("“”„«»‘’ʼ", '"' * 5 + "'" * 3)
+_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
+_TURN = re.compile(r"\s*([\w .'-]{1,30}):\s*(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Quote:
+    """The tidied quote, "" with its reason where there is none; `retried` with the short prompt."""
+
+    text: str
+    reason: str | None = None
+    retried: bool = False
+
+
+@dataclass(frozen=True)
+class Said:
+    """Where a quote was found.
+
+    Attributes:
+        match: exact, fuzzy or absent.
+        turn: number of the turn from 1, None for absent.
+        speaker: of that turn.
+        ratio: token-sort ratio of the best stretch, in [0, 1].
+    """
+
+    match: str
+    turn: int | None
+    speaker: str | None
+    ratio: float
+
+
+def tidied(text: str, *, most_words: int = MOST_WORDS) -> str:
+    """The first words of an answer, without the marks around it and with plain spaces."""
+    plain = " ".join(text.translate(_QUOTES).split())
+    plain = plain.strip("\"' ") if plain[:1] in "\"'" or plain[-1:] in "\"'" else plain
+    return " ".join(plain.split()[:most_words])
+
+
+def given_quote(first: Response | None, retry: Response | None, *, retried: bool) -> Quote:
+    """The quote of one dialogue, from the request and its one retry."""
+    text, reason = _read(first)
+    if text or not retried:
+        return Quote(text, reason)
+    again, still = _read(retry)
+    return Quote(again, still and f"{reason}; asked again: {still}", retried=True)
+
+
+def is_empty(response: Response | None) -> bool:
+    """Whether to ask again: something came back and holds no quote."""
+    return response is not None and not unusable(response) and not _read(response)[0]
+
+
+def _read(response: Response | None) -> tuple[str, str | None]:
+    if fault := unusable(response):
+        return "", fault.reason
+    assert response is not None
+    text = tidied(response.text)
+    if not _WORD.search(text):
+        return "", "the answer is empty"
+    return text, None
+
+
+def where_said(quote: str, transcript: str) -> Said:
+    """Look a quote up in a transcript with one "speaker: text" line a turn.
+
+    Words are compared without case and punctuation. "exact" is the quote's words in one turn,
+    in order and side by side; a quote that runs over several turns belongs to the first.
+    "fuzzy" is a stretch of a turn, as long as the quote or a word more or less, that is at
+    least `LEAST_RATIO` like it when both are sorted by word.
+    """
+    turns = [_turn(line) for line in transcript.splitlines() if line.strip()]
+    named, rest = _turn(quote)
+    sought = _words(rest if named and named in {speaker for speaker, _ in turns} else quote)
+    spoken = [_words(text) for _, text in turns]
+    if not sought:
+        return Said("absent", None, None, 0.0)
+    for number, words in enumerate(spoken):
+        if _position(words, sought) is not None:
+            return Said("exact", number + 1, turns[number][0], 1.0)
+    everything = [word for words in spoken for word in words]
+    if (start := _position(everything, sought)) is not None:
+        number = _turn_at(spoken, start)
+        return Said("exact", number + 1, turns[number][0], 1.0)
+    ratios = [_best_stretch(words, sought) for words in spoken]
+    if not ratios or max(ratios) < LEAST_RATIO:
+        return Said("absent", None, None, max(ratios, default=0.0))
+    number = ratios.index(max(ratios))
+    return Said("fuzzy", number + 1, turns[number][0], ratios[number])
+
+
+def token_sort_ratio(one: Sequence[str], other: Sequence[str]) -> float:
+    """How alike two word lists are when each is sorted and joined, in [0, 1]."""
+    first, second = (" ".join(sorted(words)) for words in (one, other))
+    return SequenceMatcher(None, first, second, autojunk=False).ratio()
+
+
+def _turn(line: str) -> tuple[str, str]:
+    match = _TURN.fullmatch(line)
+    return (match[1].strip(), match[2]) if match else ("", line)
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.translate(_QUOTES).casefold())
+
+
+def _position(words: Sequence[str], sought: Sequence[str]) -> int | None:
+    starts = range(len(words) - len(sought) + 1)
+    return next((at for at in starts if words[at : at + len(sought)] == sought), None)
+
+
+def _turn_at(spoken: Sequence[Sequence[str]], word: int) -> int:
+    for number, words in enumerate(spoken):
+        if word < len(words):
+            return number
+        word -= len(words)
+    return len(spoken) - 1
+
+
+def _best_stretch(words: Sequence[str], sought: Sequence[str]) -> float:
+    lengths = {max(1, min(len(words), len(sought) + by)) for by in (-1, 0, 1)}
+    stretches = [
+        words[at : at + length] for length in lengths for at in range(len(words) - length + 1)
+    ]
+    return max((token_sort_ratio(stretch, sought) for stretch in stretches), default=0.0)

@@ -1,0 +1,179 @@
+"""From items to answers: plan, ask, and plan what the answers call for, until nothing is left.
+
+A task may ask more where an answer makes it necessary (a tactic, once manipulation was
+found). Each round goes through the same runner and the same response file, so that a run
+ended in any round goes on there; requests.jsonl holds all rounds when the last one is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from core.protocol import Request, Response, read_responses, write_requests
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from core.audio import Source
+    from core.tasks import PlannedRequest
+    from experiments.evaluation import Plan
+
+# A failure may be the machine's fault, so it is asked again; everything else is an answer.
+FAILED = ("audio_error", "model_error", "timeout")
+# Stands for the clip an item does not have; never sent to a model.
+NO_CLIP = "no-clip.wav"
+
+
+@dataclass
+class Asked:
+    """All requests of a run and what came back.
+
+    Attributes:
+        responses: by id; those of clips that cannot be decoded are among them.
+        reused: requests that had an answer before.
+        rounds: how often the model was given requests or would have been.
+    """
+
+    planned: list[PlannedRequest] = field(default_factory=list)
+    responses: dict[str, Response] = field(default_factory=dict)
+    reused: int = 0
+    rounds: int = 0
+
+
+def ask(plan: Plan, items: pd.DataFrame, run: Callable[[], None]) -> Asked:
+    """Plan and ask, round after round.
+
+    Args:
+        items: those evaluated.
+        run: has the model answer what the request file holds and the response file does not.
+
+    Raises:
+        TaskError: an exemplar whose clip cannot be played.
+        RunnerError: from `run`.
+    """
+    clips, reasons = _clips(plan, items)
+    audio = {**clips, **dict.fromkeys(reasons, NO_CLIP)}
+    asked = Asked()
+    more = first_round(plan, items, audio)
+    while more:
+        asked.rounds += 1
+        asked.planned += more
+        undecodable = _undecodable(more, reasons)
+        # This round's alone: a failure of an earlier one is not tried again on its way.
+        askable = [entry.request for entry in more if entry.request.id not in undecodable]
+        write_requests(plan.folder.requests, askable)
+        known = _answered(plan, askable)
+        asked.reused += known
+        if known < len(askable):
+            run()
+        asked.responses |= {**read_responses(plan.folder.responses), **undecodable}
+        more = plan.task.follow_up(
+            asked.planned,
+            asked.responses,
+            items,
+            seed=plan.settings.seed,
+            settings=plan.settings.of_task,
+            audio=audio,
+            model_digest=plan.model_digest,
+            exemplars=plan.selection.exemplars,
+            clips_per_prompt=plan.card.capabilities.clips_per_prompt,
+        )
+    sent = [e.request for e in asked.planned if e.request.id not in _undecodable([e], reasons)]
+    write_requests(plan.folder.requests, sent)
+    return asked
+
+
+def first_round(plan: Plan, items: pd.DataFrame, audio: Mapping[str, str]) -> list[PlannedRequest]:
+    """The requests of all conditions, checked to be about the same items in the same context.
+
+    An item without a clip is planned like any other, so that it has its row and its reason in
+    the predictions; its requests are only never sent.
+    """
+    from core.modality import assert_paired
+
+    planned: list[PlannedRequest] = []
+    by_condition: dict[str, dict[str, Request]] = {}
+    for condition in plan.settings.conditions:
+        entries = plan.task.plan(
+            items,
+            condition,
+            seed=plan.settings.seed,
+            settings=plan.settings.of_task,
+            audio=audio,
+            model_digest=plan.model_digest,
+            exemplars=plan.selection.exemplars,
+            clips_per_prompt=plan.card.capabilities.clips_per_prompt,
+        )
+        of_items: dict[str, Request] = {}
+        for entry in entries:
+            of_items.setdefault(entry.item_id, entry.request)
+        by_condition[condition] = of_items
+        planned += entries
+    assert_paired(by_condition)
+    return planned
+
+
+def _undecodable(
+    planned: Sequence[PlannedRequest], reasons: Mapping[str, str]
+) -> dict[str, Response]:
+    return {
+        entry.request.id: Response(entry.request.id, "audio_error", reason=reasons[entry.item_id])
+        for entry in planned
+        if any(part.get("audio") == NO_CLIP for part in entry.request.parts)
+    }
+
+
+def _clips(plan: Plan, items: pd.DataFrame) -> tuple[dict[str, str], dict[str, str]]:
+    """Item id -> clip name, and item id -> reason for those that have none.
+
+    Raises:
+        TaskError: an exemplar is among the latter, and would be played.
+    """
+    from core.tasks import TaskError
+
+    if set(plan.settings.conditions) == {"TO"}:
+        return {}, {}
+    clips, reasons = _decoded(plan, items)
+    shown = plan.selection.exemplars
+    if len(shown) and plan.card.capabilities.clips_per_prompt > len(shown):
+        of_exemplars, silent = _decoded(plan, shown)
+        for item_id, reason in silent.items():
+            raise TaskError(
+                f"exemplars: the clip of {item_id} cannot be played ({reason}); choose others."
+            )
+        clips |= of_exemplars
+    return clips, reasons
+
+
+def _decoded(plan: Plan, items: pd.DataFrame) -> tuple[dict[str, str], dict[str, str]]:
+    from core.audio import AudioError, prepare_clips
+
+    named = items[items["audio"].notna()]
+    sources = [_source(plan.dataset.folder, row) for row in named.to_dict("records")]
+    prepared = dict(zip(named["item_id"], prepare_clips(sources, plan.folder.audio), strict=True))
+    clips = {k: v.name for k, v in prepared.items() if not isinstance(v, AudioError)}
+    reasons = {k: str(v) for k, v in prepared.items() if isinstance(v, AudioError)}
+    silent = items.loc[items["audio"].isna(), "item_id"]
+    return clips, {**reasons, **dict.fromkeys(silent, "the manifest names no audio for it.")}
+
+
+def _source(folder: Path, row: dict[Hashable, Any]) -> Source:
+    """The file of a row, or the span of it that the row names."""
+    from core.audio import Source
+    from core.manifest import is_nothing
+
+    start_s, end_s = row.get("start_s"), row.get("end_s")
+    return Source(
+        folder / row["audio"],
+        None if is_nothing(start_s) else start_s,
+        None if is_nothing(end_s) else end_s,
+    )
+
+
+def _answered(plan: Plan, askable: Sequence[Request]) -> int:
+    known = read_responses(plan.folder.responses)
+    final = {key for key, answer in known.items() if answer.status not in FAILED}
+    return len({request.id for request in askable} & final)
