@@ -1,0 +1,268 @@
+"""Entry point `annotate_export`: a dataset of dialogues as work for human annotators.
+
+Draws and checks a design, then writes a folder for each annotator (a workbook and
+their recordings) and Label Studio projects of the same. private/design.json tells
+which code is which item: it stays with whoever runs the study.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from experiments.options import OptionError, amount, existing_folder, read_options, truth, whole
+
+if TYPE_CHECKING:
+    from core.dataset import Dataset
+    from validation.annotation_design import Design
+    from validation.annotation_key import Key
+
+OPTIONS = {
+    "data": ("", "dataset folder of dialogues with audio, such as demo/manipulation"),
+    "annotators": ("8", "how many people rate"),
+    "batches": ("10", "batches a modality; each annotator takes one of text and one of audio"),
+    "overlap": ("0.3", "share of a batch that the next one holds too, 0.2-0.5"),
+    "seed": ("0", "of every random order"),
+    "both_modalities": ("false", "true gives an annotator the same batch as text and as audio"),
+    "audio_url": ("/data/local-files/?d=audio/", "Label Studio: address of the folder of clips"),
+    "output": ("outputs/annotation", "folder to write"),
+}
+KEY_FILE = Path("private", "design.json")
+
+
+@dataclass(frozen=True)
+class Round:
+    """What is asked of whom: the words and clips as they are shown, and the private key.
+
+    Attributes:
+        texts: item -> words.
+        sources: file name of a clip as shown -> the file it is, or its bytes where it is a
+            part of one.
+        notes: what is shown differently than it was written.
+    """
+
+    key: Key
+    texts: Mapping[str, str]
+    sources: Mapping[str, Path | bytes]
+    notes: tuple[str, ...]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the round; 2 for a value that is wrong or a design that cannot be."""
+    try:
+        said = read_options(OPTIONS, arguments, "annotate_export", __doc__)
+        folder = existing_folder("data", said["data"])
+        output = _output(said["output"])
+        made = _round(said, folder)
+        _keep_another(output, made.key)
+    except OptionError as error:
+        print(f"annotate_export: {error}", file=sys.stderr)
+        return 2
+    write_round(made, output, said["audio_url"])
+    print("\n".join([*sentences(made), *_where(made, output)]))
+    return 0
+
+
+def _output(said: str) -> Path:
+    output = Path(said).expanduser()
+    if not said or (output.exists() and not output.is_dir()):
+        raise OptionError(f"output: expected a folder, found {said!r}.")
+    return output
+
+
+def _round(said: Mapping[str, str], folder: Path) -> Round:
+    from core.dataset import DatasetError, read_dataset
+    from validation import schemas
+    from validation.annotation_design import DesignError, designed
+
+    annotators, batches = whole("annotators", said["annotators"]), whole("batches", said["batches"])
+    overlap, seed = amount("overlap", said["overlap"]), whole("seed", said["seed"])
+    both = truth("both_modalities", said["both_modalities"])
+    try:
+        dataset = read_dataset(folder, "manipulation")
+        schemas.validated(dataset.items, schemas.dialogues(), str(dataset.manifest))
+        design = designed(
+            list(dataset.items["item_id"]),
+            annotators=annotators,
+            batches=batches,
+            overlap=overlap,
+            seed=seed,
+            both_modalities=both,
+        )
+        return round_of(dataset, design)
+    except (DatasetError, schemas.TableError, DesignError) as error:
+        raise OptionError(str(error)) from error
+
+
+def round_of(dataset: Dataset, design: Design) -> Round:
+    """The items of a dataset as they are shown.
+
+    Raises:
+        OptionError: a recording cannot be read.
+    """
+    from experiments.annotation_workbook import rows_of, writable
+    from validation.annotation_key import key_of
+
+    texts: dict[str, str] = {}
+    clips: dict[str, str] = {}
+    sources: dict[str, Path | bytes] = {}
+    notes = []
+    for row in dataset.items.to_dict("records"):
+        item = str(row["item_id"])
+        texts[item], replaced = writable(str(row["transcript"]))
+        if replaced:
+            notes.append(
+                f"{item}: {replaced} control characters that no workbook can hold are shown as "
+                "\N{REPLACEMENT CHARACTER}."
+            )
+        if not texts[item].strip():
+            notes.append(f"{item}: its transcript is empty; there is nothing to read.")
+        name, content = _clip(dataset, row)
+        clips[item], sources[name] = name, content
+    if continued := sum(len(rows_of(text)) > 1 for text in texts.values()):
+        notes.append(f"{continued} conversations are longer than a row shows and go on below it.")
+    reference = {str(i): str(v) for i, v in dataset.items[["item_id", "label"]].to_numpy()}
+    key = key_of(
+        design,
+        dataset=dataset.name,
+        dataset_hash=dataset.hash,
+        texts=texts,
+        clips=clips,
+        reference=reference,
+    )
+    return Round(key, texts, sources, tuple(notes))
+
+
+def _clip(dataset: Dataset, row: Mapping[Hashable, object]) -> tuple[str, Path | bytes]:
+    """A recording, or the part of it that is the item, under a name made of its content."""
+    from hashlib import sha256
+
+    path = dataset.folder / str(row["audio"])
+    start, end = row.get("start_s"), row.get("end_s")
+    if isinstance(start, float) and isinstance(end, float) and start == start and end == end:
+        content = _part(path, start, end)
+        return sha256(content).hexdigest()[:32] + ".flac", content
+    return str(row["audio_sha256"])[:32] + path.suffix.lower(), path
+
+
+def _part(path: Path, start: float, end: float) -> bytes:
+    from io import BytesIO
+
+    import soundfile
+
+    from core.audio import RATE_HZ, AudioError, read_clip
+
+    try:
+        recording = read_clip(path, start_s=start, end_s=end)
+    except AudioError as error:
+        raise OptionError(str(error)) from error
+    written = BytesIO()
+    soundfile.write(written, recording.samples, RATE_HZ, format="FLAC", subtype="PCM_16")
+    return written.getvalue()
+
+
+def _keep_another(output: Path, key: Key) -> None:
+    """Refuse to overwrite the key to workbooks that may be with annotators already."""
+    from validation.annotation_key import KeyFileError, read_key
+
+    path = output / KEY_FILE
+    if not path.exists():
+        return
+    try:
+        same = read_key(path) == key
+    except KeyFileError:
+        same = False
+    if not same:
+        raise OptionError(
+            f"output: {path} is the key of another round, whose answers nobody could read without "
+            "it; give another folder."
+        )
+
+
+def write_round(made: Round, output: Path, audio_url: str) -> None:
+    """The key, then a folder for each annotator, then the Label Studio projects."""
+    import json
+
+    from experiments.annotation_tasks import interface, tasks
+    from experiments.annotation_workbook import AUDIO_FOLDER, write_workbook
+    from validation.annotation_design import MODALITIES
+    from validation.annotation_key import write_key
+
+    key = made.key
+    write_key(key, output / KEY_FILE)
+    studio = output / "label_studio"
+    _write_clips(made, list(made.sources), studio / AUDIO_FOLDER)
+    for mode in MODALITIES:
+        (studio / f"interface_{mode}.xml").write_text(interface(mode), encoding="utf-8")
+    for annotator in key.design.annotators:
+        mine = [share for share in key.design.shares if share.annotator == annotator]
+        order = [(share.modality, key.asked(annotator, share.modality)) for share in mine]
+        folder = output / "annotators" / annotator
+        write_workbook(folder / f"{annotator}.xlsx", annotator, order, made.texts)
+        heard = [each.content for mode, asked in order if mode == "audio" for each in asked]
+        _write_clips(made, heard, folder / AUDIO_FOLDER)
+        for mode, asked in order:
+            listed = tasks(annotator, mode, asked, made.texts, audio_url)
+            text = json.dumps(listed, indent=1, ensure_ascii=False)
+            (studio / f"{annotator}_{mode}.json").write_text(text + "\n", encoding="utf-8")
+
+
+def _write_clips(made: Round, names: Sequence[str], folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        source = made.sources[name]
+        if isinstance(source, bytes):
+            (folder / name).write_bytes(source)
+        else:
+            shutil.copyfile(source, folder / name)
+
+
+def sentences(made: Round) -> list[str]:
+    """What the design promises, and what is shown differently than it was written."""
+    from validation.annotation_design import MODALITIES, balance
+
+    design = made.key.design
+    lines = [
+        f"{made.key.dataset}: {len(design.items)} items, {len(design.annotators)} annotators, "
+        f"{len(design.batches)} batches a modality."
+    ]
+    for mode in MODALITIES:
+        found = balance(design, mode)
+        counts = ", ".join(f"{n} with {ratings}" for ratings, n in found.items_by_ratings.items())
+        sharing = [number for number in found.shared_by_pair.values() if number]
+        least, most = min(sharing), max(sharing)
+        each = f"{least}" if least == most else f"{least} to {most}"
+        lines.append(
+            f"{mode}: {found.expected:.2f} ratings an item expected (items by ratings: {counts}); "
+            f"{len(sharing)} of {len(found.shared_by_pair)} pairs of annotators share items, "
+            f"{each} each."
+        )
+    lines.append(
+        f"A batch shares {found.overlap:.0%} of its items with the next one "
+        f"({design.overlap:.0%} asked for)."
+    )
+    taken = {share.batch for share in design.shares if share.modality == "text"}
+    if spare := len(design.batches) - len(taken):
+        lines.append(
+            f"{spare} batches have no annotator of their own; the items that no other batch holds "
+            "were dealt out."
+        )
+    apart = "the same batch" if design.both_modalities else "no item"
+    lines.append(f"Each annotator has {apart} in both modalities.")
+    return [*lines, *made.notes]
+
+
+def _where(made: Round, output: Path) -> list[str]:
+    return [
+        f"For the annotators, a folder each: {output / 'annotators'}",
+        f"For Label Studio, a project for each file of tasks: {output / 'label_studio'}",
+        f"For you alone: {output / KEY_FILE}",
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
