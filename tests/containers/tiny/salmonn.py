@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-
 from tiny.parts import loud
 
 BEATS_CFG = {
@@ -32,7 +31,9 @@ BEATS_CFG = {
     "predictor_class": 5,
     "dropout": 0.1,
 }
-WORDS = "USER: <Speech> </Speech> ASSISTANT: Yes No A B 1 2 3 4 5 Is the speaker angry? Playing Role"
+WORDS = (
+    "USER: <Speech> </Speech> ASSISTANT: Yes No A B 1 2 3 4 5 Is the speaker angry? Playing Role"
+)
 
 
 def save(folder: Path, *, hidden: int = 32, layers: int = 2, seed: int = 0) -> None:
