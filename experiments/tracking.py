@@ -82,13 +82,14 @@ class TrackedRun:
     opening_s: float = 0.0
     writing_s: float = 0.0
 
-    def how_to_look(self) -> str:
-        """The command that opens the UI, and the page of it that compares this run with others."""
-        page = f"#/experiments/{self.experiment_id}/runs?{view.ADDRESS}"
-        if self.uri.startswith(("http://", "https://")):
-            return f"{self.uri.rstrip('/')}/{page}"
-        command = f"mlflow ui --backend-store-uri {shlex.quote(self.uri)}"
-        return f"{command}   then http://127.0.0.1:5000/{page}"
+
+def how_to_look(uri: str, experiment_id: str) -> str:
+    """The command that opens the UI, and the page of it that compares an experiment's runs."""
+    page = f"#/experiments/{experiment_id}/runs?{view.ADDRESS}"
+    if uri.startswith(("http://", "https://")):
+        return f"{uri.rstrip('/')}/{page}"
+    command = f"mlflow ui --backend-store-uri {shlex.quote(uri)}"
+    return f"{command}   then http://127.0.0.1:5000/{page}"
 
 
 def store_uri() -> str:
