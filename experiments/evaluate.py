@@ -97,6 +97,7 @@ def _show(evaluation: Evaluation, store: str, look: str) -> None:
     from experiments.table import (
         comparisons_grid,
         coverage,
+        frame_grid,
         metrics_grid,
         print_grid,
         undefined_reasons,
