@@ -70,6 +70,7 @@ def run(settings: Settings) -> None:
     from experiments import recorded
     from experiments.evaluation import carry_out, prepare
     from experiments.run_folder import held
+    from experiments.runners import RunnerError
     from experiments.tracking import how_to_look, tracked_run, write
 
     plan = prepare(settings)
@@ -83,7 +84,13 @@ def run(settings: Settings) -> None:
         with tracked_run(experiment_name(settings)) as tracked:
             from experiments.record import record_of
 
-            evaluation = carry_out(plan)
+            try:
+                evaluation = carry_out(plan)
+            except RunnerError:
+                # The reason a model failed is in what its container printed.
+                if plan.folder.log.exists():
+                    tracked.client.log_artifact(tracked.run_id, str(plan.folder.log))
+                raise
             with TemporaryDirectory(prefix="undertone-") as staging:
                 write(tracked, record_of(evaluation, Path(staging)))
         outcome = recorded.outcome(plan.folder, settings)

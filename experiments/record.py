@@ -149,6 +149,7 @@ def _parameters(evaluation: Evaluation) -> dict[str, str]:
         "precision": plan.precision,
         "device_map": settings.device_map,
         "runner": plan.runner_name,
+        "endpoint": settings.endpoint or "none",
         "image": plan.image,
         "card": plan.card.digest,
         "task": plan.task.NAME,
@@ -195,8 +196,8 @@ def _revision(evaluation: Evaluation) -> str:
 
 def _stage(evaluation: Evaluation, staging: Path, title: str) -> None:
     folder = evaluation.plan.folder
-    files = (folder.predictions, folder.metrics, folder.requests, folder.responses, folder.work)
-    for path in files:
+    files = (folder.predictions, folder.metrics, folder.requests, folder.responses)
+    for path in (*files, folder.work, folder.log):
         if path.exists():
             shutil.copy2(path, staging / path.name)
     if folder.tables.exists():

@@ -47,6 +47,11 @@ class RunFolder:
         return self.path / "work.json"
 
     @property
+    def log(self) -> Path:
+        """What a container printed, run after run; only where a runner leaves it."""
+        return self.path / "model.log"
+
+    @property
     def tables(self) -> Path:
         """Folder of the study's own tables; only for a task that has some."""
         return self.path / "tables"

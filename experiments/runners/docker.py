@@ -227,9 +227,7 @@ def _start(container: Any, job: Job) -> None:
     said = container.attach(stdout=True, stderr=True, stream=True, logs=True, demux=True)
     with ExitStack() as stack:
         summary = stack.enter_context(job.responses.with_name(SUMMARY).open("wb"))
-        kept = stack.enter_context(
-            (job.log or job.responses.with_name(LOG)).open("ab" if job.log else "wb")
-        )
+        kept = stack.enter_context((job.log or job.responses.with_name(LOG)).open("ab"))
         container.start()
         for out, err in said:
             summary.write(out or b"")

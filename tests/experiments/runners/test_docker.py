@@ -21,7 +21,7 @@ from experiments.runners import runner as runner_for
 from experiments.settings import ROOT, settings_from
 
 # Enough that a container can be killed between two of its batches.
-TURNS = 3000
+TURNS = 600
 
 
 def card_of(model):
@@ -97,6 +97,7 @@ def test_the_image_answers_as_the_process_does(engine, tmp_path):
     assert "items/s" in (inside.plan.folder.path / "model.log").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.docker
 def test_killed_evaluations_leave_no_container_and_lose_no_answer(engine, tmp_path, turns):
     words = {"data": str(turns), "conditions": "TO"}
@@ -123,6 +124,7 @@ def test_killed_evaluations_leave_no_container_and_lose_no_answer(engine, tmp_pa
     assert answers(after) == answers(undisturbed)
 
 
+@pytest.mark.slow
 @pytest.mark.docker
 def test_a_container_killed_in_the_middle_is_a_sentence_and_goes_on(engine, tmp_path, turns):
     plan = planned(tmp_path / "out", data=str(turns), conditions="TO")
