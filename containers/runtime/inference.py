@@ -24,7 +24,7 @@ from containers.runtime.prefix import PrefixStore, prefill, prefix_name
 def next_token_logits(model: LanguageModel, batch: Sequence[Prompt], store: PrefixStore) -> Logits:
     """(B, V) raw float32 logits at the first answer position; see `Adapter`."""
     rows: dict[int, Logits] = {}
-    with _guarded():
+    with memory_guarded():
         for places, rendered in _together(model, batch):
             logits, _ = prefill(model, rendered, store)
             for place, row in zip(places, logits.float().cpu().numpy(), strict=True):
@@ -35,7 +35,7 @@ def next_token_logits(model: LanguageModel, batch: Sequence[Prompt], store: Pref
 def answer(model: LanguageModel, batch: Sequence[Prompt], store: PrefixStore) -> list[Answer]:
     """One answer a prompt, in order; see `Adapter`."""
     answers: dict[int, Answer] = {}
-    with _guarded():
+    with memory_guarded():
         for places, rendered in _together(model, batch):
             for place, one in zip(places, _answers(model, rendered, store), strict=True):
                 answers[place] = one
@@ -90,7 +90,8 @@ def _together(
 
 
 @contextmanager
-def _guarded() -> Iterator[None]:
+def memory_guarded() -> Iterator[None]:
+    """Inference mode; torch's errors for want of memory as OutOfMemoryError."""
     try:
         with torch.inference_mode():
             yield
