@@ -79,7 +79,7 @@ def pages(store: str) -> list[tuple[str, str, tuple[str, ...]]]:
     of_run = f"{runs}/{run.info.run_id}"
     mode = "workflowType=machine_learning"
     return [
-        ("leaderboard", f"{runs}?{view.ADDRESS}", ()),
+        ("runs", f"{runs}?{view.ADDRESS}", ()),
         ("charts", f"{runs}?{view.ADDRESS}&compareRunsMode=CHART", ()),
         ("evaluation", f"{runs}?{view.ADDRESS}&compareRunsMode=ARTIFACT", ()),
         ("run", f"{of_run}?{mode}", ()),
