@@ -40,6 +40,7 @@ _CONTINUED = re.compile(r"(\S+) \((\d+)\)")
 _UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 # A reader takes this for the escape of another character; the escape of its own "_" prevents it.
 _ESCAPE_LIKE = re.compile(r"_(?=x[0-9A-Fa-f]{4}_)")
+_ESCAPED = re.compile(r"_x005F_(?=x[0-9A-Fa-f]{4}_)")
 
 
 def writable(text: str) -> tuple[str, int]:
@@ -212,11 +213,12 @@ def _read_tab(sheet: Worksheet, file: str, owner: str, mode: Modality) -> Read:
     contents: dict[int, list[str]] = {}
     problems: list[Problem] = []
     notes: list[str] = []
+    # One answer in a cell merged over two rows is nobody's for sure, the upper row's included.
     merged = {
-        cell: str(area)
+        place: str(area)
         for area in sheet.merged_cells.ranges
-        for cells in area.rows
-        for cell in cells[1 if cells is next(iter(area.rows)) else 0 :]
+        for places in area.rows
+        for place in places
     }
     latest = 0
     for cells in sheet.iter_rows(min_row=2, min_col=1, max_col=max(sheet.max_column, 3)):
@@ -267,4 +269,5 @@ def _beside(sheet: Worksheet, file: str, cells: Sequence[Any]) -> list[str]:
 
 
 def _text(value: object) -> str:
-    return "" if value is None else re.sub("_x000D_", "", str(value))
+    text = "" if value is None else str(value)
+    return _ESCAPED.sub("_", text.replace("_x000D_", ""))

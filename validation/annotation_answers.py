@@ -185,7 +185,8 @@ def _misplaced(
 
 
 def _tab(answers: Sequence[Answer]) -> str:
-    return answers[0].row_place.partition("!")[0] if answers else ""
+    tab, mark, _ = answers[0].row_place.partition("!") if answers else ("", "", "")
+    return tab if mark else ""
 
 
 def _absent(key: Key, files: Iterable[tuple[str, Modality]]) -> Iterator[Problem]:

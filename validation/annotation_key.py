@@ -132,8 +132,14 @@ def write_key(key: Key, path: Path) -> None:
         "schema": SCHEMA,
         "private": "This file tells which code is which item. Keep it from annotators.",
         **asdict(key),
+        "sha256": _digest(key),
     }
     path.write_text(json.dumps(written, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _digest(key: Key) -> str:
+    """Of all that a key says: an edited one would make rows of others foreign, or lose some."""
+    return sha256(json.dumps(asdict(key), sort_keys=True).encode()).hexdigest()
 
 
 def read_key(path: Path) -> Key:
@@ -145,6 +151,7 @@ def read_key(path: Path) -> Key:
     try:
         said = json.loads(path.read_text(encoding="utf-8"))
         key = _key(said)
+        stated = said["sha256"]
     except (OSError, ValueError) as error:
         raise KeyFileError(f"{path.name}: not readable as JSON ({error}).") from error
     except (KeyError, TypeError, AttributeError) as error:
@@ -152,7 +159,10 @@ def read_key(path: Path) -> Key:
             f"{path.name}: not the design.json of annotate_export (lacks {error}). Use the one "
             "that was written with the workbooks."
         ) from error
-    if faults := [*_gaps(key), *design_faults(key.design)]:
+    faults = [*_gaps(key), *design_faults(key.design)]
+    if not faults and stated != _digest(key):
+        faults = ["it was changed after it was written."]
+    if faults:
         raise KeyFileError(f"{path.name}: {faults[0]} Use it as it was written.")
     return key
 
