@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatch
 from hashlib import sha1, sha256
 from pathlib import Path
@@ -53,10 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder = Path(words["folder"]).expanduser() if words["folder"] else weights_folder()
     try:
         for repo in card.repos:
-            place = folder / card.name / repo.folder
             if verify == "download":
-                fetch(repo, place)
-            size = check(repo, place)
+                fetch(card, repo, folder)
+            size = check(card, repo, folder)
+            place = place_of(card, repo, folder)
             print(f"{repo.id} at {repo.revision}: {size / 1e9:.2f} GB verified in {place}")
     except WeightsError as error:
         print(f"weights: {error}", file=sys.stderr)
@@ -69,17 +70,22 @@ def weights_folder() -> Path:
     return Path(os.environ.get("UNDERTONE_WEIGHTS") or ROOT / "weights")
 
 
-def fetch(repo: Repo, place: Path) -> None:
-    """Download the repository's pinned files into a folder and record what they must be.
+def place_of(card: Card, repo: Repo, folder: Path) -> Path:
+    """Where one repository of a model goes under the folder of all weights."""
+    return folder / card.name / repo.folder
+
+
+def fetch(card: Card, repo: Repo, folder: Path) -> None:
+    """Download a repository's pinned files and record what they must be.
 
     Raises:
-        WeightsError: no package, no permission, no such revision, no connection.
+        WeightsError: no package, no permission, no such revision, no room, no connection.
     """
     try:
         from huggingface_hub import HfApi, snapshot_download
         from huggingface_hub.errors import (
             GatedRepoError,
-            HfHubHTTPError,
+            OfflineModeIsEnabled,
             RepositoryNotFoundError,
             RevisionNotFoundError,
         )
@@ -87,11 +93,21 @@ def fetch(repo: Repo, place: Path) -> None:
         raise WeightsError(
             "huggingface_hub is not installed (pip install -e '.[docker]')."
         ) from error
-    pattern = list(repo.files) or None
+    place = place_of(card, repo, folder)
     place.mkdir(parents=True, exist_ok=True)
+    hub = os.environ.get("HF_ENDPOINT") or None
     try:
-        wanted = _wanted(HfApi(), repo)
-        snapshot_download(repo.id, revision=repo.revision, local_dir=place, allow_patterns=pattern)
+        wanted = _wanted(HfApi(endpoint=hub), repo)
+        _make_room(wanted, place)
+        snapshot_download(
+            repo.id,
+            revision=repo.revision,
+            local_dir=place,
+            allow_patterns=list(repo.files) or None,
+            endpoint=hub,
+        )
+    except WeightsError:
+        raise
     except GatedRepoError as error:
         raise WeightsError(
             f"{repo.id} is gated: accept its terms at {_page(repo)} with your account, then set "
@@ -106,37 +122,45 @@ def fetch(repo: Repo, place: Path) -> None:
             f"There is no repository {repo.id}, or it is private: see {_page(repo)}; a token goes "
             "in HF_TOKEN."
         ) from error
-    except (HfHubHTTPError, OSError) as error:
+    except OfflineModeIsEnabled as error:
         raise WeightsError(
-            f"{repo.id} could not be fetched ({type(error).__name__}); what came is kept, the same "
-            "command goes on from there."
+            "HF_HUB_OFFLINE is set, so nothing can be fetched; unset it for this command."
+        ) from error
+    # The hub's client lets its HTTP library's own errors through, and has changed that library.
+    except Exception as error:
+        raise WeightsError(
+            f"{repo.id} could not be fetched ({type(error).__name__}: {_line(error)}); what came "
+            "is kept, the same command goes on from there."
         ) from error
     (place / RECORD).write_text(
         json.dumps({"repo": repo.id, "revision": repo.revision, "files": wanted}, indent=1)
     )
 
 
-def check(repo: Repo, place: Path, *, deep: bool = True) -> int:
-    """Compare a folder with its record; gives its bytes.
+def check(card: Card, repo: Repo, folder: Path, *, deep: bool = True) -> int:
+    """Compare what is there with its record; gives its bytes.
 
     Args:
-        deep: read every byte and compare sha256 too, not the size alone.
+        deep: read every byte and compare digests too, not the sizes alone.
 
     Raises:
         WeightsError: naming the first file that is missing or different.
     """
-    record = _record(repo, place)
+    place = place_of(card, repo, folder)
+    again = f"fetch it again with: mlflow run . -e weights -P model={card.name}"
     total = 0
-    for name, (size, digest) in record["files"].items():
+    for name, (size, digest) in _record(repo, place, again)["files"].items():
         path = place / name
         found = path.stat().st_size if path.is_file() else None
         if found != size:
             raise WeightsError(
                 f"{path}: expected {size} bytes, found {'no file' if found is None else found}; "
-                "fetch again with: mlflow run . -e weights -P model=..."
+                f"{again}"
             )
         if deep and _digest(path, size, digest) != digest:
-            raise WeightsError(f"{path}: not the file of {repo.revision}; delete it, fetch again.")
+            raise WeightsError(
+                f"{path}: its content is not that of {repo.revision}; delete it and {again}"
+            )
         total += size
     return total
 
@@ -145,7 +169,7 @@ def present(card: Card, folder: Path) -> bool:
     """Whether all of a model's weights are there, by size."""
     try:
         for repo in card.repos:
-            check(repo, folder / card.name / repo.folder, deep=False)
+            check(card, repo, folder, deep=False)
     except WeightsError:
         return False
     return True
@@ -165,14 +189,34 @@ def _wanted(api: HfApi, repo: Repo) -> dict[str, tuple[int, str]]:
     }
 
 
-def _record(repo: Repo, place: Path) -> dict[str, Any]:
+def _make_room(wanted: Mapping[str, tuple[int, str]], place: Path) -> None:
+    """Remove files of the wrong size, which the hub's client would take for done, and see
+    that the missing ones fit on the disk."""
+    missing = 0
+    for name, (size, _) in wanted.items():
+        path = place / name
+        if path.is_file() and path.stat().st_size != size:
+            path.unlink()
+        if not path.is_file():
+            missing += size
+    partial = sum(path.stat().st_size for path in place.rglob("*.incomplete"))
+    room = shutil.disk_usage(place).free
+    if missing - partial > room:
+        raise WeightsError(
+            f"{place}: {(missing - partial) / 1e9:.1f} GB to fetch and {room / 1e9:.1f} GB free; "
+            "make room, or give another folder with -P folder=..."
+        )
+
+
+def _record(repo: Repo, place: Path, again: str) -> dict[str, Any]:
     try:
         record: dict[str, Any] = json.loads((place / RECORD).read_text())
     except (OSError, ValueError) as error:
-        raise WeightsError(f"{place} holds no verified weights of {repo.id}.") from error
+        raise WeightsError(f"{place} holds no weights of {repo.id}; {again}") from error
     if record["revision"] != repo.revision:
         raise WeightsError(
-            f"{place}: expected revision {repo.revision} of {repo.id}, found {record['revision']}."
+            f"{place}: expected revision {repo.revision} of {repo.id}, found "
+            f"{record['revision']}; {again}"
         )
     return record
 
@@ -184,6 +228,10 @@ def _digest(path: Path, size: int, like: str) -> str:
         while chunk := stream.read(_CHUNK):
             total.update(chunk)
     return total.hexdigest()
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]
 
 
 def _page(repo: Repo) -> str:
