@@ -21,6 +21,7 @@ from core.planning import plan_answers
 from core.predictions import predictions
 from core.prompts import Template, template
 from core.protocol import Response
+from core.rating_tables import comparisons_table, metrics_table
 from core.scoring import by_condition, of_condition, of_pair, p_values, pairs_of
 from core.stats import paired
 from core.stats.bootstrap import difference
@@ -163,8 +164,14 @@ def score(predictions: pd.DataFrame, *, resamples: int, seed: int) -> list[Estim
 
 
 def report(predictions: pd.DataFrame, *, resamples: int, seed: int) -> list[Table]:
-    """The figures are the study's table."""
-    return []
+    """Every metric with intervals over turns and sessions, and the paired tests in full."""
+    cells = by_condition(predictions, CONDITIONS)
+    drawn = {"resamples": resamples, "seed": seed}
+    tables = [Table("metrics", "every metric", metrics_table(cells, **drawn), shown=False)]
+    if pairs := pairs_of(list(cells)):
+        compared = comparisons_table(cells, pairs, **drawn)
+        tables.append(Table("comparisons", "paired tests", compared, shown=False))
+    return tables
 
 
 def notes(
