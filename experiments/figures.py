@@ -30,14 +30,14 @@ def save_confusion(predictions: pd.DataFrame, title: str, path: Path) -> None:
     labels = [name[2:] for name in predictions.columns if name.startswith("p_")]
     conditions = list(dict.fromkeys(predictions["condition"]))
     side = 1.1 + 0.5 * len(labels)
-    figure = _figure(1.2 + len(conditions) * (side + 0.4), side + 1.3)
+    figure = _figure(1.2 + len(conditions) * side, side + 0.9)
     panels = np.atleast_1d(np.asarray(figure.subplots(1, len(conditions), sharey=True)))
     for axes, condition in zip(panels, conditions, strict=True):
         rows = predictions[predictions["condition"] == condition]
         counts = _counts(rows, labels)
         unanswered = int(rows["prediction"].isna().sum())
         _draw_counts(axes, counts, labels)
-        axes.set_title(f"{condition}  (n = {counts.sum()}, {unanswered} unanswered)", fontsize=9)
+        axes.set_title(f"{condition}: {counts.sum()} answered, {unanswered} not", fontsize=9)
         axes.set_xlabel("predicted")
     panels[0].set_ylabel("gold")
     figure.suptitle(title, fontsize=10)

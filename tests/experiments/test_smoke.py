@@ -1,0 +1,35 @@
+import os
+import subprocess
+import sys
+
+import pytest
+
+from experiments.settings import ROOT
+from experiments.smoke import is_clean
+from experiments.table import FAILURES, Coverage
+
+
+def row(n, n_total, **counts):
+    return Coverage("AO", n_total, n, dict.fromkeys(FAILURES, 0) | counts)
+
+
+def test_only_a_condition_with_every_item_answered_is_clean():
+    assert is_clean(row(5, 5))
+    assert not is_clean(row(4, 5, unparsed=1))
+    assert not is_clean(row(5, 5, truncated=1))
+    assert not is_clean(row(0, 0))
+
+
+@pytest.mark.slow
+def test_smoke_passes_and_leaves_nothing_behind(tmp_path):
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "experiments.smoke"]
+    ended = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
+    )
+
+    assert ended.returncode == 0, ended.stderr
+    for task in ("distress", "manipulation"):
+        for model in ("null", "baseline"):
+            assert any(task in line and model in line for line in ended.stdout.splitlines())
+    assert list(tmp_path.iterdir()) == []
