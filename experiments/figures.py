@@ -30,7 +30,7 @@ def save_confusion(predictions: pd.DataFrame, title: str, path: Path) -> None:
     labels = [name[2:] for name in predictions.columns if name.startswith("p_")]
     conditions = list(dict.fromkeys(predictions["condition"]))
     side = 1.1 + 0.5 * len(labels)
-    figure = _figure(1.2 + len(conditions) * side, side + 0.9)
+    figure = _figure(0.8 + len(conditions) * side, side + 1.4)
     panels = np.atleast_1d(np.asarray(figure.subplots(1, len(conditions), sharey=True)))
     for axes, condition in zip(panels, conditions, strict=True):
         rows = predictions[predictions["condition"] == condition]
