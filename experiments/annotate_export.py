@@ -31,6 +31,8 @@ OPTIONS = {
     "audio_url": ("/data/local-files/?d=audio/", "Label Studio: address of the folder of clips"),
     "output": ("outputs/annotation", "folder to write"),
 }
+# What every two of study 2's annotators with a shared item share at least.
+FEW_SHARED = 10
 KEY_FILE = Path("private", "design.json")
 
 
@@ -240,6 +242,11 @@ def sentences(made: Round) -> list[str]:
             f"{mode}: {found.expected:.2f} ratings an item expected (items by ratings: {counts}); "
             f"{len(sharing)} of {len(found.shared_by_pair)} pairs of annotators share items, "
             f"{each} each."
+        )
+    if most < FEW_SHARED:
+        lines.append(
+            f"Few: the kappa of two annotators would rest on {most} items at most (on 10 or 20 in "
+            "the study); fewer batches or more overlap give more."
         )
     lines.append(
         f"A batch shares {found.overlap:.0%} of its items with the next one "
