@@ -9,7 +9,7 @@ from 1, the header not counted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -19,6 +19,7 @@ import pandera.pandas as pa
 from core.faults import Fault, FaultsError, shown
 from core.manifest import is_nothing
 from core.protocol import SCHEMA, STATUSES, Request, Response
+from validation.columns import column, optional, row_rule, table_schema, unique
 from validation.rules import (
     DIGEST,
     FORMS,
@@ -29,7 +30,6 @@ from validation.rules import (
     PATH,
     PROBABILITY,
     TEXT,
-    Rule,
     integer,
     number,
     one_of,
@@ -74,22 +74,22 @@ def turns(*, audio: bool = True) -> pa.DataFrameSchema:
         audio: whether every turn must have a recording; False where only transcripts
             are asked about.
     """
-    return _schema(
+    return table_schema(
         {
-            "item_id": _column(NAME),
-            "session_id": _column(NAME),
-            "turn_index": _column(integer(0)),
+            "item_id": column(NAME),
+            "session_id": column(NAME),
+            "turn_index": column(integer(0)),
             **_recording(audio),
-            "transcript": _column(TEXT),
-            "context": _column(TEXT),
-            "label": _column(integer(1, 5)),
-            "speaker": _optional(NAME),
-            "voice": _optional(NAME),
+            "transcript": column(TEXT),
+            "context": column(TEXT),
+            "label": column(integer(1, 5)),
+            "speaker": optional(NAME),
+            "voice": optional(NAME),
         },
         [
             *_of_recordings(),
-            _unique(["item_id"]),
-            _unique(["session_id", "turn_index"]),
+            unique(["item_id"]),
+            unique(["session_id", "turn_index"]),
         ],
         needs_rows=True,
     )
@@ -97,39 +97,39 @@ def turns(*, audio: bool = True) -> pa.DataFrameSchema:
 
 def dialogues(*, audio: bool = True) -> pa.DataFrameSchema:
     """Items of study 2: one dialogue a row, `transcript` with a line a turn; see `turns`."""
-    return _schema(
+    return table_schema(
         {
-            "item_id": _column(NAME),
+            "item_id": column(NAME),
             **_recording(audio),
-            "transcript": _column(TEXT),
-            "label": _column(one_of(("YES", "NO"))),
-            "techniques": _optional(TEXT),
-            "vulnerability": _optional(TEXT),
-            "voices": _optional(TEXT),
+            "transcript": column(TEXT),
+            "label": column(one_of(("YES", "NO"))),
+            "techniques": optional(TEXT),
+            "vulnerability": optional(TEXT),
+            "voices": optional(TEXT),
         },
-        [*_of_recordings(), _unique(["item_id"])],
+        [*_of_recordings(), unique(["item_id"])],
         needs_rows=True,
     )
 
 
 def requests() -> pa.DataFrameSchema:
     """Requests as `as_table` gives them. There is no column a gold label could hide in."""
-    return _schema(
+    return table_schema(
         {
-            "id": _column(NAME),
-            "system": _column(TEXT, nullable=True),
-            "parts": _column(PARTS),
-            "choices": _column(FORMS, nullable=True),
-            "max_new_tokens": _column(integer(1)),
-            "temperature": _column(number(0)),
-            "top_p": _column(number(0, 1, above=True)),
-            "seed": _column(integer(0)),
-            "prefix_parts": _column(integer(0)),
-            "schema": _column(integer(SCHEMA, SCHEMA)),
+            "id": column(NAME),
+            "system": column(TEXT, nullable=True),
+            "parts": column(PARTS),
+            "choices": column(FORMS, nullable=True),
+            "max_new_tokens": column(integer(1)),
+            "temperature": column(number(0)),
+            "top_p": column(number(0, 1, above=True)),
+            "seed": column(integer(0)),
+            "prefix_parts": column(integer(0)),
+            "schema": column(integer(SCHEMA, SCHEMA)),
         },
         [
-            _unique(["id"]),
-            _rows(
+            unique(["id"]),
+            row_rule(
                 "prefix_parts",
                 ("parts",),
                 "at most as many as there are parts",
@@ -141,26 +141,26 @@ def requests() -> pa.DataFrameSchema:
 
 def responses() -> pa.DataFrameSchema:
     """Responses as `as_table` gives them."""
-    return _schema(
+    return table_schema(
         {
-            "id": _column(NAME),
-            "status": _column(one_of(STATUSES)),
-            "text": _column(TEXT),
-            "reason": _column(NAME, nullable=True),
-            "finish_reason": _column(NAME, nullable=True),
-            "choice_logprobs": _column(LOG_PROBABILITIES, nullable=True),
-            "choice_mass": _column(PROBABILITY, nullable=True),
-            "prompt_tokens": _column(integer(0), nullable=True),
-            "audio_seconds": _column(number(0), nullable=True),
-            "audio_seconds_used": _column(number(0), nullable=True),
-            "latency_s": _column(number(0), nullable=True),
-            "card": _column(NAME, nullable=True),
-            "image": _column(NAME, nullable=True),
-            "precision": _column(NAME, nullable=True),
-            "fallbacks": _column(NAMES),
-            "schema": _column(integer(SCHEMA, SCHEMA)),
+            "id": column(NAME),
+            "status": column(one_of(STATUSES)),
+            "text": column(TEXT),
+            "reason": column(NAME, nullable=True),
+            "finish_reason": column(NAME, nullable=True),
+            "choice_logprobs": column(LOG_PROBABILITIES, nullable=True),
+            "choice_mass": column(PROBABILITY, nullable=True),
+            "prompt_tokens": column(integer(0), nullable=True),
+            "audio_seconds": column(number(0), nullable=True),
+            "audio_seconds_used": column(number(0), nullable=True),
+            "latency_s": column(number(0), nullable=True),
+            "card": column(NAME, nullable=True),
+            "image": column(NAME, nullable=True),
+            "precision": column(NAME, nullable=True),
+            "fallbacks": column(NAMES),
+            "schema": column(integer(SCHEMA, SCHEMA)),
         },
-        [_unique(["id"]), _reason_for_failure()],
+        [unique(["id"]), _reason_for_failure()],
     )
 
 
@@ -172,29 +172,29 @@ def predictions(labels: Sequence[str], *, extra: Sequence[str] = ()) -> pa.DataF
         extra: further columns of the task, of any content.
     """
     label = one_of(labels)
-    return _schema(
+    return table_schema(
         {
-            "item_id": _column(NAME),
-            "prediction": _column(label, nullable=True),
-            "gold": _column(label),
-            "condition": _column(one_of(CONDITIONS)),
-            "status": _column(one_of(STATUSES)),
-            "reason": _column(TEXT, nullable=True),
-            "expected": _column(number(), nullable=True),
-            "choice_mass": _column(PROBABILITY, nullable=True),
-            **{f"p_{name}": _column(PROBABILITY, nullable=True) for name in labels},
-            "text": _column(TEXT, nullable=True),
-            "group_id": _column(NAME),
-            "seconds_given": _column(number(0), nullable=True),
-            "seconds_used": _column(number(0), nullable=True),
-            "latency_s": _column(number(0), nullable=True),
-            "request_id": _column(NAME, nullable=True),
+            "item_id": column(NAME),
+            "prediction": column(label, nullable=True),
+            "gold": column(label),
+            "condition": column(one_of(CONDITIONS)),
+            "status": column(one_of(STATUSES)),
+            "reason": column(TEXT, nullable=True),
+            "expected": column(number(), nullable=True),
+            "choice_mass": column(PROBABILITY, nullable=True),
+            **{f"p_{name}": column(PROBABILITY, nullable=True) for name in labels},
+            "text": column(TEXT, nullable=True),
+            "group_id": column(NAME),
+            "seconds_given": column(number(0), nullable=True),
+            "seconds_used": column(number(0), nullable=True),
+            "latency_s": column(number(0), nullable=True),
+            "request_id": column(NAME, nullable=True),
             **{name: pa.Column(None, required=False, nullable=True) for name in extra},
         },
         [
-            _unique(["item_id", "condition"]),
+            unique(["item_id", "condition"]),
             _reason_for_failure(),
-            _rows(
+            row_rule(
                 "prediction",
                 ("status",),
                 "a label where the status is ok, and nothing elsewhere",
@@ -206,13 +206,13 @@ def predictions(labels: Sequence[str], *, extra: Sequence[str] = ()) -> pa.DataF
 
 def ratings(low: int, high: int) -> pa.DataFrameSchema:
     """Ratings of people, one a row; an item somebody did not rate has no row for them."""
-    return _schema(
+    return table_schema(
         {
-            "item": _column(NAME),
-            "rater": _column(NAME),
-            "rating": _column(integer(low, high)),
+            "item": column(NAME),
+            "rater": column(NAME),
+            "rating": column(integer(low, high)),
         },
-        [_unique(["item", "rater"])],
+        [unique(["item", "rater"])],
         needs_rows=True,
     )
 
@@ -225,57 +225,31 @@ def as_table(records: Sequence[Request] | Sequence[Response], kind: type) -> pd.
     return pd.DataFrame({name: pd.Series(columns[name], dtype=object) for name in names})
 
 
-def _schema(
-    columns: dict[str, pa.Column], checks: list[pa.Check], *, needs_rows: bool = False
-) -> pa.DataFrameSchema:
-    return pa.DataFrameSchema(
-        columns, checks=checks, strict=True, metadata={"needs_rows": needs_rows}
-    )
-
-
-def _column(rule: Rule, *, nullable: bool = False, required: bool = True) -> pa.Column:
-    def holds(column: pd.Series[Any]) -> pd.Series[bool]:
-        return pd.Series([rule.holds(value) for value in column], index=column.index, dtype=bool)
-
-    # No dtype: a dtype that does not fit is one error without a row.
-    return pa.Column(
-        None,
-        pa.Check(holds, error=rule.expected),
-        nullable=nullable,
-        required=required,
-        metadata={"dtype": rule.dtype, "expected": rule.expected},
-    )
-
-
-def _optional(rule: Rule) -> pa.Column:
-    return _column(rule, nullable=True, required=False)
-
-
 def _recording(audio: bool) -> dict[str, pa.Column]:
     return {
-        "audio": _column(PATH, nullable=not audio),
-        "audio_sha256": _optional(DIGEST),
-        "start_s": _optional(number(0)),
-        "end_s": _optional(number(0, above=True)),
-        "seconds": _optional(number(0, above=True)),
+        "audio": column(PATH, nullable=not audio),
+        "audio_sha256": optional(DIGEST),
+        "start_s": optional(number(0)),
+        "end_s": optional(number(0, above=True)),
+        "seconds": optional(number(0, above=True)),
     }
 
 
 def _of_recordings() -> list[pa.Check]:
     return [
-        _rows(
+        row_rule(
             "end_s",
             ("start_s",),
             "a time after start_s",
             lambda row: not _is_at_or_before(row["end_s"], row["start_s"]),
         ),
-        _rows(
+        row_rule(
             "audio_sha256",
             ("audio",),
             "nothing where there is no audio",
             lambda row: is_nothing(row["audio_sha256"]) or not is_nothing(row["audio"]),
         ),
-        _rows(
+        row_rule(
             "transcript",
             ("audio",),
             "words, since there is no audio",
@@ -285,7 +259,7 @@ def _of_recordings() -> list[pa.Check]:
 
 
 def _reason_for_failure() -> pa.Check:
-    return _rows(
+    return row_rule(
         "reason",
         ("status",),
         "a reason, since the status is not ok",
@@ -293,45 +267,11 @@ def _reason_for_failure() -> pa.Check:
     )
 
 
-def _unique(columns: list[str]) -> pa.Check:
-    others = f" within its {columns[0]}" if len(columns) > 1 else ""
-
-    def first(frame: pd.DataFrame) -> pd.Series[bool]:
-        if not set(columns) <= set(frame.columns):
-            return pd.Series(True, index=frame.index)
-        return ~frame[columns].astype(str).duplicated()
-
-    return pa.Check(first, name=columns[-1], error=f"a value no row above has{others}")
-
-
-def _rows(
-    column: str,
-    others: tuple[str, ...],
-    expected: str,
-    holds: Callable[[dict[str, Any]], bool],
-) -> pa.Check:
-    """A rule on several columns of a row; the fault is said to be in `column`.
-
-    It has nothing to say where a column is missing: that is a fault of its own, or
-    an optional column.
-    """
-    names = (column, *others)
-
-    def each(frame: pd.DataFrame) -> pd.Series[bool]:
-        if not set(names) <= set(frame.columns):
-            return pd.Series(True, index=frame.index)
-        rows = zip(*(frame[name] for name in names), strict=True)
-        fits = [holds(dict(zip(names, row, strict=True))) for row in rows]
-        return pd.Series(fits, index=frame.index, dtype=bool)
-
-    return pa.Check(each, name=column, error=expected)
-
-
 def _faults(cases: pd.DataFrame, frame: pd.DataFrame, schema: pa.DataFrameSchema) -> list[Fault]:
     # pandera reports a rule on a row once for each column of the table.
     columns_of = {check.error: check.name for check in schema.checks}
     found: dict[tuple[int | None, str | None, str], Fault] = {}
-    for context, column, check, case, index in zip(
+    for context, named, check, case, index in zip(
         cases["schema_context"],
         cases["column"],
         cases["check"],
@@ -343,7 +283,7 @@ def _faults(cases: pd.DataFrame, frame: pd.DataFrame, schema: pa.DataFrameSchema
             fault = _table_fault(str(check), case, schema)
         else:
             on_row = context == "DataFrameSchema"
-            name = columns_of[check] if on_row else column
+            name = columns_of[check] if on_row else named
             expected = check if check != "not_nullable" else _expected(schema, name)
             fault = Fault(int(index) + 1, name, expected, shown(frame[name].iloc[int(index)]))
         found.setdefault((fault.row, fault.column, fault.expected), fault)
