@@ -63,17 +63,20 @@ def _fault(request: Request, condition: str, transcript: str) -> str | None:
             f"expected {wanted[0]} clips and {wanted[1]} transcripts in the request, "
             f"found {clips} and {shown}. Mend the task's plan."
         )
-    spoken = _words(transcript)
-    if len(spoken) < SHORTEST_LEAK_WORDS:
-        return None
     for part in request.parts:
-        if part.get("slot") != "transcript" and _holds(_words(part.get("text", "")), spoken):
+        if part.get("slot") != "transcript" and holds_transcript(part.get("text", ""), transcript):
             where = part.get("slot", "prompt")
             return (
                 f"its transcript stands in the {where} too ({transcript[:60]!r}). The context "
                 "must end before the current turn: correct the row or drop it."
             )
     return None
+
+
+def holds_transcript(text: str, transcript: str) -> bool:
+    """Whether a text holds a transcript's words in a row; never for one of under 8 words."""
+    spoken = _words(transcript)
+    return len(spoken) >= SHORTEST_LEAK_WORDS and _holds(_words(text), spoken)
 
 
 def _words(text: str) -> list[str]:
