@@ -6,8 +6,6 @@ import math
 import re
 from types import SimpleNamespace
 
-import numpy as np
-
 from tiny.remote import CHATML, HOP, chat_tokenizer, checked, decoder, log_frames
 
 TAG = "(<audio>./</audio>)"
@@ -117,7 +115,3 @@ def adapter(card):
     from containers.minicpm_o.adapter import MiniCPMO
 
     return MiniCPMO(card, model())
-
-
-def silence(seconds: float) -> np.ndarray:
-    return np.zeros(round(seconds * 16_000), np.float32)

@@ -6,7 +6,6 @@ import re
 from types import SimpleNamespace
 
 import numpy as np
-
 from tiny.remote import chat_tokenizer, decoder, log_frames
 
 AUDIO_TOKEN = "<|endoftext11|>"

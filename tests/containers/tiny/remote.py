@@ -11,7 +11,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-
 from tiny.parts import RATE_HZ, byte_vocabulary, loud, voice, write_clip
 
 CHATML = (
