@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-NEEDED = ("torch", "torchvision", "transformers", "accelerate", "mistral_common")
+NEEDED = ("torch", "torchvision", "transformers", "accelerate", "mistral_common", "sentencepiece")
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 sys.path.insert(0, str(HERE))
