@@ -70,18 +70,26 @@ def _build_all(models: Sequence[str], given: Mapping[str, str], quiet: bool) -> 
     from experiments.settings import ROOT
 
     client = images.engine()
+    failed: list[str] = []
     for model in models:
         card = read_card(ROOT / "containers" / model / "model.toml")
         started = time.monotonic()
-        built, changed = images.build(
-            client, card, given, (lambda line: None) if quiet else _show_line
-        )
+        try:
+            built, changed = images.build(
+                client, card, given, (lambda line: None) if quiet else _show_line
+            )
+        except images.ImageError as error:
+            # One that does not build is no reason to leave out the others.
+            failed.append(str(error))
+            continue
         seconds = time.monotonic() - started
         print(f"{model}: {built.digest}")
         print(f"  {built.size / 1e6:.0f} MB, built in {seconds:.0f} s as {built.tag}")
         for line in changed:
             print(f"  {line}")
         _log(model, built, changed, seconds)
+    if failed:
+        raise images.ImageError(" ".join(failed))
 
 
 def _show_line(line: str) -> None:

@@ -116,7 +116,8 @@ def build(
     """Build a model's image and say what is new in it.
 
     Args:
-        arguments: build arguments; BASE_IMAGE is taken from the environment where set.
+        arguments: build arguments. BASE_IMAGE in the environment stands in for a base of the
+            same name from another registry, and for no other: Python 3.10 is not 3.11.
         show: called with each line the engine prints.
 
     Returns:
@@ -126,8 +127,8 @@ def build(
         ImageError: with the engine's last words where the build fails.
     """
     before = find(client, card.name)
-    given = {k: os.environ[k] for k in ("BASE_IMAGE",) if k in os.environ} | dict(arguments)
-    labels = _labels(client, card, given)
+    given = _stand_in(card.name) | dict(arguments)
+    labels = _labels(client, card, given, before)
     said: list[str] = []
     for record in _build_stream(client, card, given, labels):
         if text := str(record.get("stream", "")).rstrip():
@@ -163,6 +164,12 @@ def base_image(model: str) -> str:
     return found.group(1) if found else ""
 
 
+def _stand_in(model: str) -> dict[str, str]:
+    local = os.environ.get("BASE_IMAGE", "")
+    same = local.rpartition("/")[2] == base_image(model).rpartition("/")[2]
+    return {"BASE_IMAGE": local} if local and same else {}
+
+
 def dockerfile(model: str) -> Path:
     return ROOT / "containers" / model / "Dockerfile"
 
@@ -182,7 +189,9 @@ def commit() -> str:
     return described.stdout.strip()
 
 
-def _labels(client: docker.DockerClient, card: Card, given: Mapping[str, str]) -> dict[str, str]:
+def _labels(
+    client: docker.DockerClient, card: Card, given: Mapping[str, str], before: Built | None
+) -> dict[str, str]:
     import docker
 
     base = given.get("BASE_IMAGE") or base_image(card.name)
@@ -191,14 +200,21 @@ def _labels(client: docker.DockerClient, card: Card, given: Mapping[str, str]) -
     except docker.errors.ImageNotFound:
         base_digest = base
     lock = ROOT / "containers" / card.name / "requirements.txt"
+    made_of = {
+        "source": source_digest(card.name),
+        "lock": sha256(lock.read_bytes()).hexdigest() if lock.is_file() else "none",
+        "card": card.digest,
+        "base": base_digest,
+    }
+    # A commit that touched nothing of this image must not make another image of it: all
+    # its answers would be asked for again.
+    same = before is not None and made_of.items() <= before.labels.items()
+    since = before.labels.get("commit", commit()) if before is not None and same else commit()
     return {
-        f"{LABEL}.source": source_digest(card.name),
-        f"{LABEL}.lock": sha256(lock.read_bytes()).hexdigest() if lock.is_file() else "none",
-        f"{LABEL}.card": card.digest,
-        f"{LABEL}.base": base_digest,
-        f"{LABEL}.commit": commit(),
+        **{f"{LABEL}.{name}": value for name, value in made_of.items()},
+        f"{LABEL}.commit": since,
         "org.opencontainers.image.title": f"undertone {card.title}",
-        "org.opencontainers.image.revision": commit(),
+        "org.opencontainers.image.revision": since,
         "org.opencontainers.image.licenses": card.licence,
     }
 
