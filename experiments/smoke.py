@@ -1,24 +1,30 @@
-"""`mlflow run . -e smoke`: five items of each task on each model that comes along.
+"""`mlflow run . -e smoke`: five items of each task on each model that can run here.
 
-The whole road but the tracking, in a folder that is thrown away; one table.
-Exit code 0 only if every item was answered: something to put in a CI.
+Those that come along run in a process, and every model whose image is built and
+whose weights are present in its image: whether it loads, hears and answers in a
+form that can be read. The whole road but the tracking, in a folder that is thrown
+away; one table. Exit code 0 only if every item was answered: something to put in a CI.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from experiments.settings import settings_from, tasks
+from containers.runtime.card import read_card
+from experiments.settings import ROOT, models, settings_from, tasks
 
 if TYPE_CHECKING:
     from experiments.evaluation import Evaluation
     from experiments.table import Coverage
 
+# They need nothing but this clone.
 MODELS = ("null", "baseline")
 ITEMS = 5
 # The metric shown of each task; all of them are computed.
@@ -27,12 +33,18 @@ HEADLINE = {"distress": "mae", "manipulation": "accuracy"}
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one model made of one task, and how long it took."""
+    """What one model made of one task, and how long it took.
+
+    Attributes:
+        hears: what the canary found, in words; "" where no audio was asked about.
+    """
 
     model: str
+    runner: str
     task: str
     evaluation: Evaluation
     seconds: float
+    hears: str = ""
 
 
 def main() -> int:
@@ -43,18 +55,37 @@ def main() -> int:
     end_on_signal()
     end_with_parent()
     started = time.perf_counter()
+    outcomes: list[Outcome] = []
+    failures: list[str] = []
     with TemporaryDirectory(prefix="undertone-smoke-") as folder:
-        try:
-            outcomes = [outcome(model, task, Path(folder)) for task in tasks() for model in MODELS]
-        except RunnerError as error:
-            print(error, file=sys.stderr)
-            return 1
-        except (Stopped, KeyboardInterrupt):
-            return 130
-    return _report(outcomes, time.perf_counter() - started)
+        for model, runner in ways():
+            for task in tasks():
+                try:
+                    outcomes.append(outcome(model, task, Path(folder) / runner, runner))
+                except RunnerError as error:
+                    failures.append(str(error))
+                except (Stopped, KeyboardInterrupt):
+                    return 130
+    code = _report(outcomes, time.perf_counter() - started)
+    for failure in failures:
+        print(failure, file=sys.stderr)
+    return 1 if failures else code
 
 
-def outcome(model: str, task: str, output: Path) -> Outcome:
+def ways() -> Iterator[tuple[str, str]]:
+    """Model and runner of everything that can be tried here."""
+    from experiments.runners import docker
+    from experiments.weights import present, weights_folder
+
+    for model in MODELS:
+        yield model, "process"
+    for model in models():
+        card = read_card(ROOT / "containers" / model / "model.toml")
+        if present(card, weights_folder()) and docker.why_not(card) is None:
+            yield model, "docker"
+
+
+def outcome(model: str, task: str, output: Path, runner: str) -> Outcome:
     """Evaluate a model on the first items of a task's demo set.
 
     Raises:
@@ -65,7 +96,7 @@ def outcome(model: str, task: str, output: Path) -> Outcome:
     from experiments.runners import RunnerError
 
     started = time.perf_counter()
-    words = {"model": model, "task": task, "limit": str(ITEMS), "runner": "process"}
+    words = {"model": model, "task": task, "limit": str(ITEMS), "runner": runner}
     plan = prepare(settings_from({**words, "output": str(output), "resamples": "200"}))
     log = plan.folder.path / "model.log"
     try:
@@ -75,7 +106,23 @@ def outcome(model: str, task: str, output: Path) -> Outcome:
         # The folder is thrown away, and the log with it.
         said = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
         raise RunnerError(f"{said}{error}") from error
-    return Outcome(model, task, evaluation, time.perf_counter() - started)
+    seconds = time.perf_counter() - started
+    return Outcome(model, runner, task, evaluation, seconds, _hears(plan.folder.work))
+
+
+def _hears(work: Path) -> str:
+    """The least of the canary's changes, in spreads of the logits, from the runtime's summary."""
+    try:
+        hearing = json.loads(work.read_bytes())["summary"].get("hearing")
+    except (OSError, ValueError, KeyError):
+        return ""
+    return f"yes ({min(hearing['changes'].values()):.2g})" if hearing else ""
+
+
+def parse_rate(row: Coverage) -> str:
+    """Share of the texts that could be read as an answer; "-" where there was no text."""
+    texts = row.n + row.counts["unparsed"]
+    return f"{row.n / texts:.0%}" if texts else "-"
 
 
 def is_clean(row: Coverage) -> bool:
@@ -86,13 +133,24 @@ def is_clean(row: Coverage) -> bool:
 def _report(outcomes: list[Outcome], seconds: float) -> int:
     from experiments.table import COVERAGE_HEADER, Grid, coverage, coverage_cells, print_grid
 
-    header = ("task", "model", "condition", "metric", "value", *COVERAGE_HEADER, "seconds")
+    header: tuple[str, ...] = (
+        "task",
+        "model",
+        "runner",
+        "hears",
+        "condition",
+        "metric",
+        "value",
+        "parsed",
+    )
+    header = (*header, *COVERAGE_HEADER, "seconds")
     rows, clean = [], True
     for found in outcomes:
         for row in coverage(found.evaluation.predictions):
             clean &= is_clean(row)
-            named = (found.task, found.model, row.condition, *_headline(found, row.condition))
-            rows.append((*named, *coverage_cells(row), f"{found.seconds:.1f}"))
+            named = (found.task, found.model, found.runner, found.hears, row.condition)
+            figures = (*_headline(found, row.condition), parse_rate(row), *coverage_cells(row))
+            rows.append((*named, *figures, f"{found.seconds:.1f}"))
     print_grid(Grid(header, tuple(rows)), f"smoke: {ITEMS} items each, {seconds:.1f} s", sys.stdout)
     if not clean:
         print("Some items were not answered: see the counts above.", file=sys.stderr)

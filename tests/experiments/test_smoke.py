@@ -4,8 +4,10 @@ import sys
 
 import pytest
 
+from experiments import weights
+from experiments.runners import docker
 from experiments.settings import ROOT
-from experiments.smoke import is_clean
+from experiments.smoke import is_clean, parse_rate, ways
 from experiments.table import FAILURES, Coverage
 
 
@@ -18,6 +20,22 @@ def test_only_a_condition_with_every_item_answered_is_clean():
     assert not is_clean(row(4, 5, unparsed=1))
     assert not is_clean(row(5, 5, truncated=1))
     assert not is_clean(row(0, 0))
+
+
+def test_the_parse_rate_is_of_the_texts_there_were():
+    assert parse_rate(row(4, 5, unparsed=1)) == "80%"
+    assert parse_rate(row(4, 5, timeout=1)) == "100%"
+    assert parse_rate(row(0, 5, timeout=5)) == "-"
+
+
+def test_a_model_with_its_image_and_weights_is_tried_too(monkeypatch):
+    ready = ("voxtral", "baseline")
+    monkeypatch.setattr(docker, "why_not", lambda card: None if card.name in ready else "no image")
+    monkeypatch.setattr(weights, "present", lambda card, folder: card.name != "qwen3_omni")
+
+    found = list(ways())
+    assert found[:2] == [("null", "process"), ("baseline", "process")]
+    assert found[2:] == [("baseline", "docker"), ("voxtral", "docker")]
 
 
 @pytest.mark.slow
