@@ -18,6 +18,7 @@ is no transcript; any other free text is answered as if it asked for a level.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,10 @@ Floats = NDArray[np.float64]
 
 LEVELS = ("1", "2", "3", "4", "5")
 YES_NO = ("YES", "NO")
+BY_VOICE: dict[tuple[str, ...], Callable[[Prosody | None], Floats]] = {
+    LEVELS: voice.distress_logprobs,
+    YES_NO: voice.manipulation_logprobs,
+}
 MOST_WORDS = "most_words"
 NOTHING_TO_GO_BY = "There is neither a word nor a voice to go by."
 
@@ -64,8 +69,15 @@ class Baseline:
         self._heard: dict[str, Prosody | None] = {}
 
     def next_token_logits(self, batch: Sequence[Prompt]) -> Logits:
-        """(B, labels) log-probabilities; prompts of one call have equally many labels."""
-        return np.stack([self._logprobs(prompt) for prompt in batch]).astype(np.float32)
+        """(B, labels) log-probabilities; prompts of one call have equally many labels.
+
+        Of labels that a voice says nothing about, such as tactics, those of YES and NO: what
+        is asked here is whether the model hears, and it does.
+        """
+        heard = [
+            prompt if _ordered(_labels(prompt)) in BY_VOICE else _yes_no(prompt) for prompt in batch
+        ]
+        return np.stack([self._logprobs(prompt) for prompt in heard]).astype(np.float32)
 
     def answer(self, batch: Sequence[Prompt]) -> list[Answer]:
         return [self._answer(prompt) for prompt in batch]
@@ -151,12 +163,12 @@ def _ordered(labels: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _by_voice(labels: tuple[str, ...], heard: Prosody | None) -> Floats:
-    by_labels: dict[tuple[str, ...], Callable[[Prosody | None], Floats]] = {
-        LEVELS: voice.distress_logprobs,
-        YES_NO: voice.manipulation_logprobs,
-    }
-    score = by_labels.get(labels)
+    score = BY_VOICE.get(labels)
     return score(heard) if score else np.zeros(len(labels))
+
+
+def _yes_no(prompt: Prompt) -> Prompt:
+    return replace(prompt, choices={label: (label,) for label in YES_NO})
 
 
 def _words(prompt: Prompt) -> list[Words]:

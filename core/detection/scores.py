@@ -110,7 +110,8 @@ def _ranked(condition: str, rows: pd.DataFrame, *, resamples: int, seed: int) ->
 def _evidence(condition: str, rows: pd.DataFrame, *, resamples: int, seed: int) -> list[Estimate]:
     yes = rows[rows["prediction"] == "YES"]
     gold = yes["gold_tactics"].map(gold_tactics)
-    labelled = yes[gold.map(len) > 0]
+    # A clip that got no tactic is missing here, like an unanswered one elsewhere; "none" is a miss.
+    labelled = yes[(gold.map(len) > 0) & yes["tactic"].notna()]
     hits = [
         _is_hit(tactic, tactics)
         for tactic, tactics in zip(labelled["tactic"], gold[labelled.index], strict=True)
@@ -124,7 +125,7 @@ def _evidence(condition: str, rows: pd.DataFrame, *, resamples: int, seed: int) 
             condition,
             hits,
             len(yes),
-            "no clip predicted YES has a gold tactic",
+            "no clip predicted YES has both a gold tactic and a named one",
             resamples,
             seed,
         ),

@@ -151,7 +151,7 @@ def _from_texts(
     return Verdict(
         prediction=winner,
         status="ok" if winner else "unparsed",
-        reason=None if winner else f"{given.count('YES')} votes for YES and as many for NO",
+        reason=None if winner else f"as many votes for YES as for NO: {given.count('YES')}",
         votes=votes,
         paths=("text",) * len(votes),
         expected=given.count("YES") / len(given),

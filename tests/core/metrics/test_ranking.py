@@ -1,11 +1,12 @@
 """AUROC and AUPRC against scikit-learn, weights included."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from core.metrics.ranking import auprc, auroc
+from core.metrics.ranking import auprc, auroc, calibration_error
 
 # few distinct probabilities, so that ties are common
 clips = st.lists(
@@ -42,3 +43,16 @@ def test_one_class_alone_has_no_auroc():
 
 def test_no_scored_clip_is_undefined():
     assert np.isnan(auroc([True, False], [np.nan, np.nan]))
+
+
+def test_the_calibration_error_by_hand():
+    # bin (0.7, 0.8]: two clips of p 0.8, one YES: gap 0.3; bin [0, 0.1]: two of 0.1, none: gap 0.1.
+    found = calibration_error([True, False, False, False], [0.8, 0.8, 0.1, 0.1])
+
+    assert found == pytest.approx((2 * 0.3 + 2 * 0.1) / 4)
+
+
+def test_a_calibrated_model_has_no_calibration_error_and_weights_count_clips():
+    assert calibration_error([True, False], [0.5, 0.5]) == pytest.approx(0)
+    assert calibration_error([True, False], [0.5, 0.5], np.array([[3, 1]])) == pytest.approx([0.25])
+    assert np.isnan(calibration_error([True], [np.nan]))
