@@ -100,7 +100,7 @@ def _log(asked: AgreementSettings, study: Study) -> None:
     from tempfile import TemporaryDirectory
 
     from experiments import agreement_files, agreement_report
-    from experiments.tracking import Record, tracked_run, write
+    from experiments.tracking import Record, how_to_look, tracked_run, write
 
     content = sha256(asked.ratings.read_bytes()).hexdigest()
     parameters = {name: str(getattr(asked, name)) for name in OPTIONS if name != "ratings"}
@@ -124,7 +124,7 @@ def _log(asked: AgreementSettings, study: Study) -> None:
             },
         )
         write(run, record)
-    print(run.how_to_look())
+    print(how_to_look(run.uri, run.experiment_id))
 
 
 if __name__ == "__main__":
