@@ -14,7 +14,6 @@ from dataclasses import replace
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zipfile import BadZipFile
 
 from validation.annotation_answers import Answer, Problem, Read
 from validation.annotation_design import MODALITIES, Modality
@@ -170,11 +169,11 @@ def read_workbook(path: Path, annotators: Sequence[str]) -> Read:
         annotators: who may own it, by the guideline's cell or else by the file's name.
     """
     from openpyxl import load_workbook
-    from openpyxl.utils.exceptions import InvalidFileException
 
     try:
         book = load_workbook(path)
-    except (InvalidFileException, BadZipFile, KeyError, ValueError, OSError, TypeError) as error:
+    # openpyxl raises whatever the part of the file that is broken leads to.
+    except Exception as error:
         problem = Problem(path.name, "", "an XLSX workbook", f"a file that is none ({error})")
         return Read("", (), (), (problem,), ())
     owner = _owner(book, path, annotators)
@@ -183,17 +182,26 @@ def read_workbook(path: Path, annotators: Sequence[str]) -> Read:
         expected = f"one of {annotators[0]} to {annotators[-1]}"
         problem = Problem(path.name, f"{GUIDELINE}!{OWNER_CELL}", expected, found)
         return Read("", (), (), (problem,), ())
+    if path.stem in annotators and path.stem != owner:
+        expected = f"{path.stem}, as the file's name has it"
+        problem = Problem(path.name, f"{GUIDELINE}!{OWNER_CELL}", expected, owner)
+        return Read("", (), (), (problem,), ())
+    tabs = {sheet.title: sheet for sheet in book.worksheets}
     answers: list[Answer] = []
     problems: list[Problem] = []
-    notes: list[str] = []
+    notes = [
+        f"{path.name}: sheet {name!r} was not read."
+        for name in book.sheetnames
+        if name not in (GUIDELINE, *TABS.values())
+    ]
     there: list[Modality] = []
     for mode in MODALITIES:
-        if TABS[mode] not in book.sheetnames:
+        if TABS[mode] not in tabs:
             names = ", ".join(book.sheetnames)
             problems.append(Problem(path.name, "", f'a sheet "{TABS[mode]}"', names))
             continue
         there.append(mode)
-        tab = _read_tab(book[TABS[mode]], path.name, owner, mode)
+        tab = _read_tab(tabs[TABS[mode]], path.name, owner, mode)
         answers += tab.answers
         problems += tab.problems
         notes += tab.notes
@@ -201,8 +209,8 @@ def read_workbook(path: Path, annotators: Sequence[str]) -> Read:
 
 
 def _owner(book: Workbook, path: Path, annotators: Sequence[str]) -> str | None:
-    if GUIDELINE in book.sheetnames:
-        said = str(book[GUIDELINE][OWNER_CELL].value or "").strip()
+    for sheet in book.worksheets:
+        said = str(sheet[OWNER_CELL].value or "").strip() if sheet.title == GUIDELINE else ""
         if said in annotators:
             return said
     return path.stem if path.stem in annotators else None

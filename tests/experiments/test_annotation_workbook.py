@@ -1,5 +1,6 @@
 import pytest
 from openpyxl import load_workbook
+from openpyxl.chart import BarChart
 
 from experiments.annotation_workbook import read_workbook, rows_of, writable, write_workbook
 from validation.annotation_key import Shown, fingerprint
@@ -105,6 +106,15 @@ def test_a_file_that_is_no_workbook_is_a_problem_of_its_own(tmp_path):
     assert problem.said().startswith("annotator_1.xlsx: expected an XLSX workbook, found a file")
 
 
+def test_a_part_that_breaks_the_reader_is_a_problem_too(tmp_path):
+    path = book(tmp_path, ["x"])
+    changed = load_workbook(path)
+    changed.create_chartsheet("empty")
+    changed.save(path)
+    (problem,) = read(path).problems
+    assert "expected an XLSX workbook" in problem.said()
+
+
 def test_what_stands_beside_the_table_is_told(tmp_path):
     path = book(tmp_path, ["x"])
     changed = load_workbook(path)
@@ -113,3 +123,25 @@ def test_what_stands_beside_the_table_is_told(tmp_path):
     assert read(path).notes == (
         "annotator_1.xlsx, Text Only!D2: beside the table, not read: 'not sure'.",
     )
+
+
+def test_another_annotator_s_workbook_under_one_s_own_name_is_refused(tmp_path):
+    found = read(book(tmp_path, ["x"], "annotator_2.xlsx"))
+    assert found.answers == ()
+    assert [problem.said() for problem in found.problems] == [
+        "annotator_2.xlsx, Guideline!B1: expected annotator_2, as the file's name has it, "
+        "found annotator_1"
+    ]
+
+
+def test_a_sheet_that_was_added_is_told_and_a_chart_is_no_tab(tmp_path):
+    path = book(tmp_path, ["x"])
+    changed = load_workbook(path)
+    changed.copy_worksheet(changed["Text Only"])
+    del changed["Audio Only"]
+    changed.create_chartsheet("Audio Only").add_chart(BarChart())
+    changed.save(path)
+    found = read(path)
+    assert found.notes == ("annotator_1.xlsx: sheet 'Text Only Copy' was not read.",)
+    assert found.modalities == ("text",)
+    assert 'expected a sheet "Audio Only"' in found.problems[0].said()
