@@ -10,21 +10,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import torch
 from torch import Tensor
 
 from containers.runtime.adapter import PromptError
-from containers.runtime.language_model import LanguageModel, Past, extend
+from containers.runtime.language_model import LanguageModel, Past, extend, extend_in_branches
 from containers.runtime.prefix import select
 
 Form = tuple[int, ...]
 """Token ids of one way to write a label."""
 Forms = Mapping[str, Sequence[Form]]
 """Label -> its forms."""
-
-# Rows that score whole labels at once, each with its prompt's full cache.
-ROWS_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -91,23 +89,20 @@ def label_scores(
         For each prompt label -> log of the sum over its forms of the probability of
         the whole form, or None.
     """
-    scores: dict[tuple[int, Form], float] = {}
-    # Forms with equal beginnings (a space, then a digit) need that beginning read once.
-    beginnings: list[tuple[int, Form]] = []
+    scores: list[dict[Form, float]] = []
+    beginnings: list[list[Form]] = []
     for row, forms in enumerate(asked):
         first = torch.log_softmax(logits[row].double(), dim=-1).cpu()
-        of_row = sorted({form for own in (forms or {}).values() for form in own})
-        scores.update({(row, form): float(first[form[0]]) for form in of_row})
-        beginnings += [(row, form) for form in sorted({form[:-1] for form in of_row} - {()})]
-    for start in range(0, len(beginnings), ROWS_AT_ONCE):
-        some = beginnings[start : start + ROWS_AT_ONCE]
-        for (row, beginning), then in zip(some, _after(model, past, some), strict=True):
-            said = sum(float(then[i, token]) for i, token in enumerate(beginning[1:]))
-            for at, form in scores:
-                if at == row and form[:-1] == beginning:
-                    scores[at, form] += said + float(then[-1, form[-1]])
+        own = sorted({form for some in (forms or {}).values() for form in some})
+        scores.append({form: float(first[form[0]]) for form in own})
+        # Forms with equal beginnings (a space, then a digit) need that beginning read once.
+        beginnings.append(sorted({form[:-1] for form in own} - {()}))
+    for row, likely in _after(model, past, beginnings).items():
+        for form in scores[row]:
+            if (then := likely.get(form[:-1])) is not None:
+                scores[row][form] += sum(float(then[i, t]) for i, t in enumerate(form[1:]))
     return [
-        None if forms is None else _by_label(row, forms, scores) for row, forms in enumerate(asked)
+        None if forms is None else _by_label(forms, scores[row]) for row, forms in enumerate(asked)
     ]
 
 
@@ -173,24 +168,51 @@ def _begins(form: Form, other: Form) -> bool:
     return len(form) > len(other) and form[: len(other)] == other
 
 
-def _by_label(row: int, forms: Forms, scores: Mapping[tuple[int, Form], float]) -> dict[str, float]:
+def _by_label(forms: Forms, scores: Mapping[Form, float]) -> dict[str, float]:
     def total(own: Sequence[Form]) -> float:
-        each = torch.tensor([scores[row, form] for form in own], dtype=torch.double)
-        return float(each.logsumexp(0))
+        return float(torch.tensor([scores[form] for form in own], dtype=torch.double).logsumexp(0))
 
     return {label: total(own) for label, own in forms.items()}
 
 
 def _after(
-    model: LanguageModel, past: Past, beginnings: Sequence[tuple[int, Form]]
+    model: LanguageModel, past: Past, beginnings: Sequence[Sequence[Form]]
+) -> dict[int, dict[Form, Tensor]]:
+    """(n, V) log-probabilities after each token of each prompt's beginnings, teacher-forced."""
+    rows = [row for row, own in enumerate(beginnings) if own]
+    if not rows:
+        return {}
+    if model.branches:
+        read = _in_branches(model, select(past, rows), [beginnings[row] for row in rows])
+    else:
+        read = [_in_rows_of_their_own(model, past, row, beginnings[row]) for row in rows]
+    return {
+        row: {
+            form: torch.log_softmax(model.logits(hidden).double(), dim=-1).cpu()
+            for form, hidden in zip(beginnings[row], own, strict=True)
+        }
+        for row, own in zip(rows, read, strict=True)
+    }
+
+
+def _in_branches(
+    model: LanguageModel, past: Past, beginnings: Sequence[Sequence[Form]]
+) -> list[list[Tensor]]:
+    """(n, H) states of each beginning: those of a prompt share its row and its cache."""
+    fed = [list(chain.from_iterable(own)) for own in beginnings]
+    rows = [model.token_inputs(torch.tensor([ids], device=model.device)) for ids in fed]
+    lengths = [[len(form) for form in own] for own in beginnings]
+    hidden, _, places = extend_in_branches(model, past, rows, lengths)
+    return [[hidden[row, place] for place in own] for row, own in enumerate(places)]
+
+
+def _in_rows_of_their_own(
+    model: LanguageModel, past: Past, row: int, beginnings: Sequence[Form]
 ) -> list[Tensor]:
-    """(n, V) log-probabilities after each token of each beginning, one batch over the prompts."""
-    fed = [model.token_inputs(torch.tensor([form], device=model.device)) for _, form in beginnings]
-    hidden, _ = extend(model, select(past, [row for row, _ in beginnings]), fed)
-    return [
-        torch.log_softmax(model.logits(hidden[row, -len(form) :]).double(), dim=-1).cpu()
-        for row, (_, form) in enumerate(beginnings)
-    ]
+    fed = [model.token_inputs(torch.tensor([form], device=model.device)) for form in beginnings]
+    hidden, _ = extend(model, select(past, [row] * len(beginnings)), fed)
+    length = hidden.shape[1]
+    return [hidden[at, length - len(form) :] for at, form in enumerate(beginnings)]
 
 
 def _rows(model: LanguageModel, ids: Tensor) -> list[dict[str, Tensor]]:

@@ -62,17 +62,25 @@ class Past:
         valid: (B, K) False where a slot is padding.
         positions: (B, K) position of each slot's token in its prompt.
         lengths: (B,) real tokens read.
+        branch: (B, K) 0 for the prompt; slots of another number are one of several ways
+            to go on, which see the prompt and their own branch. None where all are 0.
     """
 
     cache: DynamicCache
     valid: Tensor
     positions: Tensor
     lengths: Tensor
+    branch: Tensor | None = None
 
 
 class LanguageModel(Protocol):
-    """One loaded causal language model."""
+    """One loaded causal language model.
 
+    Attributes:
+        branches: `hidden` follows `Past.branch`.
+    """
+
+    branches: bool
     work: Work
     device: torch.device
     eos_ids: frozenset[int]
@@ -149,6 +157,52 @@ def extend(model: LanguageModel, past: Past, rows: Sequence[Inputs]) -> tuple[Te
         past.lengths + segments.mask.sum(1),
     )
     return model.hidden(segments.inputs, grown, positions), grown
+
+
+def extend_in_branches(
+    model: LanguageModel, past: Past, rows: Sequence[Inputs], ways: Sequence[Sequence[int]]
+) -> tuple[Tensor, Past, list[list[slice]]]:
+    """Read one more stretch of each prompt, its end in several ways at once.
+
+    Args:
+        past: is taken over: its cache grows in place.
+        rows: one a row of `past`: what all ways share (maybe nothing), then way after way.
+        ways: length of each way of each row; none where a row has one way only.
+
+    Returns:
+        (B, n, H) hidden states, left-padded; the new past, ways numbered from 1 in its
+        `branch` and not in its `lengths`; the places of each row's ways in the n states.
+    """
+    segments = padded(rows)
+    device, longest = segments.mask.device, segments.mask.shape[1]
+    depth = segments.mask.long().cumsum(1) - 1
+    branch = torch.zeros_like(depth)
+    read = torch.tensor(segments.lengths, device=device)
+    places: list[list[slice]] = []
+    for row, own in enumerate(ways):
+        at = longest - sum(own)
+        shared = segments.lengths[row] - sum(own)
+        read[row] = shared
+        places.append([])
+        for number, length in enumerate(own, start=1):
+            place = slice(at, at := at + length)
+            depth[row, place] = shared + torch.arange(length, device=device)
+            branch[row, place] = number
+            places[-1].append(place)
+    positions = (past.lengths[:, None] + depth).clamp(min=0)
+    grown = Past(
+        past.cache,
+        torch.cat([past.valid, segments.mask], dim=1),
+        torch.cat([past.positions, positions], dim=1),
+        past.lengths + read,
+        torch.cat([torch.zeros_like(past.positions), branch], dim=1),
+    )
+    return model.hidden(segments.inputs, grown, positions), grown, places
+
+
+def joined(stretches: Sequence[Inputs]) -> Inputs:
+    """Stretches (1, n_i, ...) one behind the other."""
+    return {name: torch.cat([part[name] for part in stretches], dim=1) for name in stretches[0]}
 
 
 def nothing_read(batch: int, device: torch.device) -> Past:

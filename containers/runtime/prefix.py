@@ -16,17 +16,21 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from transformers import DynamicCache
 
 from containers.runtime.adapter import Clip, Prompt, Words
 from containers.runtime.language_model import (
+    Inputs,
     LanguageModel,
     Past,
     Rendered,
     Span,
     extend,
+    extend_in_branches,
+    joined,
     nothing_read,
 )
 
@@ -106,16 +110,55 @@ def prefill(
     prefix = _opening(model, batch, store)
     start = int(prefix.lengths[0])
     stems = _stems(batch, start)
-    starts = [start] * len(batch)
-    past = prefix
-    of_row = dict.fromkeys(range(len(batch)), 0)
     if len(stems) < len(batch):
-        stretches = [(stem.rows[0], start, stem.stop) for stem in stems]
-        past = _read(model, select(prefix, [0] * len(stems)), batch, stretches)[1]
-        of_row = {row: number for number, stem in enumerate(stems) for row in stem.rows}
-        starts = [stems[of_row[row]].stop for row in range(len(batch))]
+        together = _in_branches if model.branches else _in_stages
+        return together(model, batch, prefix, stems)
+    stretches = [(row, start, len(rendered.ids)) for row, rendered in enumerate(batch)]
+    hidden, past = _read(model, select(prefix, [0] * len(batch)), batch, stretches)
+    return model.logits(hidden[:, -1]), past
+
+
+def _in_branches(
+    model: LanguageModel, batch: Sequence[Rendered], prefix: Past, stems: Sequence[Stem]
+) -> tuple[Tensor, Past]:
+    """One row a stem, in one pass: the stem, then what each of its prompts goes on with."""
+    start = int(prefix.lengths[0])
+    rows: list[Inputs] = []
+    ways: list[list[int]] = []
+    for stem in stems:
+        alone = len(stem.rows) == 1
+        stop = len(batch[stem.rows[0]].ids) if alone else stem.stop
+        ends = [] if alone else [(row, stop, len(batch[row].ids)) for row in stem.rows]
+        stretches = [(stem.rows[0], start, stop), *ends]
+        rows.append(joined([model.inputs(batch[row], *place) for row, *place in stretches]))
+        ways.append([last - first for _, first, last in ends])
+        model.work.prompt_positions += sum(last - first for _, first, last in stretches)
+    read = select(prefix, [0] * len(stems))
+    hidden, past, places = extend_in_branches(model, read, rows, ways)
+    # Of each prompt: its stem, its branch, and where its last state is.
+    found = {
+        row: (number, way + 1, places[number][way].stop - 1) if ways[number] else (number, 0, -1)
+        for number, stem in enumerate(stems)
+        for way, row in enumerate(stem.rows)
+    }
+    of_stem, branch, last = zip(*(found[row] for row in range(len(batch))), strict=True)
+    lengths = torch.tensor([len(rendered.ids) for rendered in batch], device=model.device)
+    own = _branches(past, of_stem, branch, lengths)
+    return model.logits(hidden[list(of_stem), list(last)]), own
+
+
+def _in_stages(
+    model: LanguageModel, batch: Sequence[Rendered], prefix: Past, stems: Sequence[Stem]
+) -> tuple[Tensor, Past]:
+    """First the stems, then each prompt's end from a copy of its stem."""
+    start = int(prefix.lengths[0])
+    stretches = [(stem.rows[0], start, stem.stop) for stem in stems]
+    _, past = _read(model, select(prefix, [0] * len(stems)), batch, stretches)
+    of_row = {row: number for number, stem in enumerate(stems) for row in stem.rows}
     past = select(past, [of_row[row] for row in range(len(batch))])
-    stretches = [(row, starts[row], len(batch[row].ids)) for row in range(len(batch))]
+    stretches = [
+        (row, stems[of_row[row]].stop, len(rendered.ids)) for row, rendered in enumerate(batch)
+    ]
     hidden, past = _read(model, past, batch, stretches)
     return model.logits(hidden[:, -1]), past
 
@@ -139,6 +182,17 @@ def select(past: Past, rows: Sequence[int]) -> Past:
         past.positions[index],
         past.lengths[index],
     )
+
+
+def _branches(past: Past, rows: Sequence[int], branch: Sequence[int], lengths: Tensor) -> Past:
+    """`select`, each row with one of its branches; the others are as good as padding."""
+    own = select(past, rows)
+    if past.branch is not None:
+        of_slot = past.branch[list(rows)]
+        number = torch.tensor(branch, device=of_slot.device)[:, None]
+        own.valid = own.valid & ((of_slot == 0) | (of_slot == number))
+    own.lengths = lengths
+    return own
 
 
 def _opening(model: LanguageModel, batch: Sequence[Rendered], store: PrefixStore) -> Past:

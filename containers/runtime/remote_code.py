@@ -52,6 +52,8 @@ class RemoteCodeAdapter(TransformersAdapter):
     """
 
     model_class: ClassVar[str] = ""
+    # The vendors' decoders make their masks themselves.
+    branches = False
 
     def __init__(
         self,

@@ -56,6 +56,7 @@ class TransformersAdapter:
 
     model_class: ClassVar[str]
     template_options: ClassVar[dict[str, Any]] = {}
+    branches: bool = True
 
     def __init__(self, card: Card, processor: Any, model: Any) -> None:
         self.card = card
@@ -224,14 +225,16 @@ class TransformersAdapter:
         return rows
 
     def _mask(self, past: Past, new: int, dtype: torch.dtype) -> Any:
-        if "sliding_attention" not in (getattr(self.config, "layer_types", None) or ()):
+        sliding = "sliding_attention" in (getattr(self.config, "layer_types", None) or ())
+        if past.branch is None and not sliding:
             return past.valid.long()
-        masks = window_masks(past, new, self.config.sliding_window)
+        window = self.config.sliding_window if sliding else None
         # Added to the scores: what every attention implementation understands.
-        return {
+        masks = {
             kind: torch.zeros_like(seen, dtype=dtype).masked_fill(~seen, torch.finfo(dtype).min)
-            for kind, seen in masks.items()
+            for kind, seen in attention_masks(past, new, window).items()
         }
+        return masks if sliding else masks["full_attention"]
 
 
 def conversation(prompt: Prompt) -> list[dict[str, Any]]:
@@ -250,23 +253,27 @@ def conversation(prompt: Prompt) -> list[dict[str, Any]]:
     return [{"role": "system", "content": [{"type": "text", "text": prompt.system}]}, user]
 
 
-def window_masks(past: Past, new: int, window: int) -> dict[str, Tensor]:
-    """Boolean masks (B, 1, new, K) for decoders that mix full and sliding attention.
+def attention_masks(past: Past, new: int, window: int | None) -> dict[str, Tensor]:
+    """Boolean masks (B, 1, new, K) by kind of layer: what each of the newest slots sees.
 
-    The window is measured in positions, not in slots: padding inside a row must
-    not push real tokens out of it.
+    Args:
+        window: of sliding layers, or None. It is measured in positions, not in slots:
+            padding inside a row must not push real tokens out of it.
     """
     slots = past.valid.shape[1]
     slot = torch.arange(slots, device=past.valid.device)
     own = slot[slots - new :, None]
     before = past.valid[:, None, :] & (slot <= own)
+    if past.branch is not None:
+        mine = past.branch[:, slots - new :, None]
+        before &= (past.branch[:, None, :] == 0) | (past.branch[:, None, :] == mine)
     distance = past.positions[:, slots - new :, None] - past.positions[:, None, :]
     # A padded query sees itself alone, for an empty row would be NaN.
     itself = slot == own
-    return {
-        "full_attention": (before | itself)[:, None],
-        "sliding_attention": (before & (distance < window) | itself)[:, None],
-    }
+    masks = {"full_attention": (before | itself)[:, None]}
+    if window is not None:
+        masks["sliding_attention"] = (before & (distance < window) | itself)[:, None]
+    return masks
 
 
 class ClipMemory:
