@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import UserDict
 from types import SimpleNamespace
 
 from tiny.remote import CHATML, HOP, chat_tokenizer, checked, decoder, log_frames
@@ -12,6 +13,18 @@ TAG = "(<audio>./</audio>)"
 SPOKEN = CHATML.replace(
     "<|im_start|>assistant\n", "<|im_start|>assistant\n<|spk_bos|><|spk|><|spk_eos|><|tts_bos|>"
 )
+
+
+class Features(UserDict):
+    """Like the vendor's own batch: lists of tensors go to a device too."""
+
+    def to(self, device):
+        def moved(value):
+            return (
+                [moved(entry) for entry in value] if isinstance(value, list) else value.to(device)
+            )
+
+        return Features({name: moved(value) for name, value in self.items()})
 
 
 class Processor:
@@ -32,7 +45,6 @@ class Processor:
 
     def __call__(self, text, images=None, audios=None, audio_parts=None, **options):
         import torch
-        from transformers import BatchFeature
 
         assert [type(entry) for entry in (text, images, audios, audio_parts)] == [list] * 4
         assert options["sampling_rate"] == 16_000
@@ -46,7 +58,7 @@ class Processor:
         starts = torch.where(ids == self.tokenizer.audio_start_id)[0] + 1
         stops = torch.where(ids == self.tokenizer.audio_end_id)[0]
         features = [torch.from_numpy(log_frames(samples)) for samples in heard]
-        return BatchFeature(
+        return Features(
             {
                 "input_ids": ids[None],
                 "audio_bounds": [torch.stack([starts, stops], dim=1)],

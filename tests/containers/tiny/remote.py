@@ -22,17 +22,23 @@ HOP = 160
 
 
 def chat_tokenizer(*special: str, eos: str, template: str):
-    """A byte-level tokenizer with these control tokens."""
-    from transformers import Qwen2Tokenizer
+    """A byte-level tokenizer with these control tokens, in any transformers."""
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
 
-    vocabulary, merges = byte_vocabulary()
-    tokenizer = Qwen2Tokenizer(
-        vocabulary,
-        merges,
+    bytes_to_words = Tokenizer(models.BPE(*byte_vocabulary()))
+    bytes_to_words.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bytes_to_words.decoder = decoders.ByteLevel()
+    control = [
+        AddedToken(text, special=True, normalized=False) for text in ("<unk>", eos, *special)
+    ]
+    bytes_to_words.add_special_tokens(control)
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=bytes_to_words,
         unk_token="<unk>",
         eos_token=eos,
         pad_token=eos,
-        extra_special_tokens=list(special),
+        clean_up_tokenization_spaces=False,
     )
     tokenizer.chat_template = template
     return tokenizer
