@@ -37,31 +37,77 @@ def write_tables(
     reference label goes along so that it can be compared with.
 
     Returns:
-        The files, and a line for each tie that too few raters are left for.
+        The files, and a line for each tie that nobody can be asked about now.
     """
-    files = []
+    files: list[Path] = []
     unheard: list[str] = []
     ties: list[tuple[str, ...]] = []
     code_of = {(each.modality, each.item_id): code for code, each in codes.items()}
     for mode, records in consensus.items():
-        mine = [each for each in ratings if each.modality == mode]
-        path = folder / f"ratings_{mode}.csv"
+        place = {record.item_id: at for at, record in enumerate(records)}
+        mine = sorted(
+            (each for each in ratings if each.modality == mode),
+            key=lambda each: (place[each.item_id], each.rater),
+        )
         rows = [
             (e.item_id, e.rater, str(e.rating), e.modality, reference.get(e.item_id, ""))
             for e in mine
         ]
-        _write(path, ("item_id", "rater", "rating", "modality", "reference"), rows)
-        files += [path, folder / f"consensus_{mode}.csv"]
+        files += [folder / f"ratings_{mode}.csv", folder / f"consensus_{mode}.csv"]
+        _write(files[-2], ("item_id", "rater", "rating", "modality", "reference"), rows)
         _write_consensus(files[-1], mode, records, reference)
-        for each in assign_adjudicators(records, sorted({rated.rater for rated in mine})):
-            who = (("first", each.first), ("second", each.second), ("third", each.tie_breaker))
-            code = code_of.get((mode, each.item_id), "")
-            ties += [(each.item_id, mode, name, "", role, code) for role, name in who if name]
-            if each.reason:
-                unheard.append(f"UNRESOLVED {mode} {each.item_id}: {each.reason}.")
-    files.append(folder / "to_adjudicate.csv")
+        # In the order in which `agreement` meets them, so that both ask the same people.
+        raters = list(dict.fromkeys(each.rater for each in mine))
+        listed, nobody = _ties(mode, records, raters, code_of)
+        ties += listed
+        unheard += nobody
+    files.append(_free(folder))
     _write(files[-1], ("item_id", "modality", "rater", "rating", "role", "code"), ties)
     return files, unheard
+
+
+def _ties(
+    mode: Modality,
+    records: Sequence[ItemLabel],
+    raters: Sequence[str],
+    code_of: Mapping[tuple[Modality, str], str],
+) -> tuple[list[tuple[str, ...]], list[str]]:
+    """Rows for those who may decide each tie, and what stands in the way of the others."""
+    judged = {each.item_id: each.adjudicators for each in records if each.adjudicators}
+    rows: list[tuple[str, ...]] = []
+    lines = []
+    for each in assign_adjudicators(records, raters):
+        where = f"UNRESOLVED {mode} {each.item_id}"
+        if each.item_id in judged:
+            names = " and ".join(judged[each.item_id])
+            lines.append(f"{where}: {names} differ; add a third judgement below theirs.")
+            continue
+        who = (("first", each.first), ("second", each.second), ("third", each.tie_breaker))
+        code = code_of.get((mode, each.item_id), "")
+        rows += [(each.item_id, mode, name, "", role, code) for role, name in who if name]
+        if each.reason:
+            lines.append(f"{where}: {each.reason}.")
+    return rows, lines
+
+
+def _free(folder: Path) -> Path:
+    """Where the ties go: a list that was filled in holds somebody's work and stays."""
+    number = 1
+    while True:
+        path = folder / f"to_adjudicate{'' if number == 1 else f'_{number}'}.csv"
+        if not path.exists() or not _filled(path):
+            return path
+        number += 1
+
+
+def _filled(path: Path) -> bool:
+    # Whatever a spreadsheet made of it, a list that is not plainly empty is kept.
+    try:
+        with path.open(newline="", encoding="utf-8") as stream:
+            rows = list(csv.DictReader(stream))
+        return any("rating" not in row or (row["rating"] or "").strip() for row in rows)
+    except (UnicodeDecodeError, csv.Error):
+        return True
 
 
 def _write_consensus(

@@ -84,8 +84,8 @@ def test_filled_workbooks_become_ratings_that_agreement_reads(filled, capsys):
         assert row[~pd.isna(row)].tolist() == [gold, gold]
 
 
-def test_agreement_of_what_was_imported(filled, monkeypatch, capsys):
-    from experiments.agreement_report import print_study, study_of
+def test_agreement_of_what_was_imported(filled):
+    from experiments.agreement_report import study_of
 
     run(filled)
     everyone = read_ratings(filled / "ratings" / "ratings_text.csv", scale_named("nominal"))
@@ -93,10 +93,6 @@ def test_agreement_of_what_was_imported(filled, monkeypatch, capsys):
     by_metric = {each.metric: each for each in study.estimates}
     assert by_metric["krippendorff_alpha_nominal"].value == 1.0
     assert by_metric["percent_agreement"].n == 12
-    import sys
-
-    print_study(study, sys.stdout)
-    assert "The reference label is column reference" in capsys.readouterr().out
 
 
 def set_cell(place, value):
@@ -328,6 +324,30 @@ def test_the_filled_list_of_ties_decides_them(filled, capsys):
     assert (row["label"], row["status"], row["raters"]) == ("YES", "ADJUDICATED", "2")
 
 
+def test_a_list_that_was_filled_in_place_is_not_overwritten(filled, capsys):
+    tied(filled)
+    run(filled)
+    path = filled / "ratings" / "to_adjudicate.csv"
+    pd.DataFrame(rows(path)).assign(rating=["1", "0"]).to_csv(path, index=False)
+    judged = path.read_bytes()
+    assert run(filled, "--adjudication", str(path)) == 0
+    assert "differ; add a third judgement below theirs." in capsys.readouterr().out
+    assert run(filled) == 0
+    assert path.read_bytes() == judged
+    assert len(rows(path.with_name("to_adjudicate_2.csv"))) == 2
+
+
+def test_agreement_asks_the_same_adjudicators(filled):
+    from experiments.agreement_report import study_of
+
+    tied(filled)
+    run(filled)
+    everyone = read_ratings(filled / "ratings" / "ratings_text.csv", scale_named("nominal"))
+    (ours,) = study_of(everyone, everyone, resamples=0, seed=0).assignments
+    listed = rows(filled / "ratings" / "to_adjudicate.csv")
+    assert [row["rater"] for row in listed] == [ours.first, ours.second]
+
+
 def test_a_third_breaks_the_tie_of_the_first_two(filled):
     item = tied(filled)
     lines = [f"{item.code},{name},{vote}" for name, vote in (("x", 1), ("y", 0), ("z", 0))]
@@ -411,43 +431,3 @@ def test_a_design_that_was_edited_is_refused(filled, capsys):
     path.write_text(json.dumps(said))
     assert run(filled) == 2
     assert "Use it as it was written." in capsys.readouterr().err
-
-
-def test_compiled_tables_need_no_design(tmp_path, capsys):
-    path = tmp_path / "annotations_text_compiled.csv"
-    path.write_text("ID,MentalManip,A,B,C\nd1,1,1,0,\nd2,0,0,0,1\n")
-    out = tmp_path / "out"
-    assert annotate_import.main(["--answers", str(path), "--output", str(out)]) == 0
-    assert "completeness is not checked" in capsys.readouterr().out
-    assert len(rows(out / "ratings_text.csv")) == 5
-    assert [row["status"] for row in rows(out / "consensus_text.csv")] == ["UNRESOLVED", "MAJORITY"]
-    path.write_text("ID,MentalManip,A,B,C\nd1,1,1,0,\nd2,0,0,7,1\n")
-    assert annotate_import.main(["--answers", str(path), "--output", str(out)]) == 2
-    assert (
-        "row 3 (item d2), B: expected one of 0 (NO), 1 (YES), found '7'" in capsys.readouterr().err
-    )
-
-
-def test_a_compiled_table_says_its_modality_in_its_name_or_is_told(tmp_path, capsys):
-    path = tmp_path / "compiled.csv"
-    path.write_text("ID,A,B\nd1,1,0\nd2,0,0\n")
-    arguments = ["--answers", str(path), "--output", str(tmp_path / "out")]
-    assert annotate_import.main(arguments) == 2
-    assert "modality: the name of compiled.csv does not say" in capsys.readouterr().err
-    assert annotate_import.main([*arguments, "--modality", "audio"]) == 0
-    assert (tmp_path / "out" / "ratings_audio.csv").exists()
-
-
-@pytest.mark.shared
-def test_the_study_s_own_tables_come_through_unchanged(shared, tmp_path):
-    folder = shared / "data" / "speech_mentalmanip"
-    files = [folder / f"annotations_{mode}_compiled.csv" for mode in ("text", "audio")]
-    arguments = ["--answers", ",".join(map(str, files)), "--output", str(tmp_path)]
-    assert annotate_import.main(arguments) == 0
-    for mode, path in zip(("text", "audio"), files, strict=True):
-        ours = read_ratings(tmp_path / f"ratings_{mode}.csv", scale_named("nominal"))
-        theirs = read_ratings(path, scale_named("nominal"))
-        order = [ours.raters.index(name) for name in theirs.raters]
-        assert ours.items == theirs.items
-        assert pd.DataFrame(ours.values[:, order]).equals(pd.DataFrame(theirs.values))
-        assert pd.Series(ours.reference).equals(pd.Series(theirs.reference))
