@@ -4,13 +4,14 @@
 
 Needs the models extra. A Qwen2.5-Omni Thinker of about 7 million random parameters on one
 CPU core, in one process. Ours goes through the runtime's own command, from requests.jsonl
-to responses.jsonl, loading and canary left out of the time. The other side is
-transformers' `generate`, one prompt at a time, and is given its audio features ready-made,
-outside the time:
+to responses.jsonl; the canary is off, and loading is left out of the seconds, though not of
+the CPU's. The other side is transformers' `generate`, one prompt at a time, and is given its
+audio features ready-made, outside the time:
 
-- manipulation: four audio exemplars, a yes/no verdict with five votes and a tactic with
-  each vote, so ten passes a target;
-- distress: AO, AT and TO of each turn, so three passes a turn.
+- manipulation: four audio exemplars, a yes/no verdict of one token with five votes and a
+  tactic with each vote, so ten passes a target;
+- distress: AO, AT and TO of each turn, so three passes a turn, up to 16 tokens each as in
+  the task's own settings.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 from core.protocol import Part, Request, write_requests
@@ -44,6 +45,7 @@ class Cost:
 
     positions: int
     seconds: float
+    cpu_seconds: float
 
 
 def main() -> None:
@@ -65,10 +67,14 @@ def main() -> None:
 
 
 def _compared(theirs: Cost, ours: Cost) -> str:
-    positions = f"{theirs.positions:,} -> {ours.positions:,} positions"
-    seconds = f"{theirs.seconds:.1f} -> {ours.seconds:.1f} s"
-    fewer = theirs.positions / ours.positions
-    return f"{positions} (x{fewer:.1f}), {seconds} (x{theirs.seconds / ours.seconds:.1f})"
+    return ", ".join(
+        f"{was:,.0f} -> {now:,.0f} {unit} (x{was / now:.1f})"
+        for unit, was, now in (
+            ("positions", theirs.positions, ours.positions),
+            ("s", theirs.seconds, ours.seconds),
+            ("s of CPU", theirs.cpu_seconds, ours.cpu_seconds),
+        )
+    )
 
 
 def _options() -> argparse.Namespace:
@@ -84,8 +90,8 @@ def _manipulation(targets: int) -> list[Request]:
     for number in range(EXEMPLARS):
         shown += [{"audio": f"exemplar{number}.wav"}, {"text": f"\nIt is {'AB'[number % 2]}.\n"}]
     questions = (
-        ("verdict", "\nManipulation? A yes, B no. Answer:", YES_NO),
-        ("tactic", "\nWhich tactic is it, if any? Name it:", TACTICS),
+        ("verdict", "\nManipulation? A yes, B no. Answer:", YES_NO, 1),
+        ("tactic", "\nWhich tactic is it, if any? Name it:", TACTICS, 8),
     )
     return [
         Request(
@@ -93,10 +99,11 @@ def _manipulation(targets: int) -> list[Request]:
             system="You judge dialogues.",
             parts=(*shown, {"audio": f"target{target}.wav"}, {"text": question}),
             choices=choices,
+            max_new_tokens=tokens,
             prefix_parts=len(shown),
         )
         for target in range(targets)
-        for purpose, question, choices in questions
+        for purpose, question, choices, tokens in questions
     ]
 
 
@@ -110,7 +117,7 @@ def _distress(turns: int) -> list[Request]:
         spoken: Part = {"text": rubric + context}
         written: Part = {"text": rubric + context + words}
         asked += [
-            Request(f"{turn} {condition}", "You rate turns.", parts, LEVELS)
+            Request(f"{turn} {condition}", "You rate turns.", parts, LEVELS, 16)
             for condition, parts in (
                 ("AO", (clip, spoken)),
                 ("AT", (clip, written)),
@@ -143,6 +150,7 @@ def _through_the_runtime(folder: Path, work: Path, requests: Sequence[Request]) 
     write_requests(folder / "requests.jsonl", requests)
     summary = folder / "summary"
     stdout = os.dup(1)
+    started = process_time()
     with summary.open("wb") as stream:
         os.dup2(stream.fileno(), 1)
         code = serve.main(
@@ -153,11 +161,12 @@ def _through_the_runtime(folder: Path, work: Path, requests: Sequence[Request]) 
                 *("--responses", str(folder / "responses.jsonl"), "--outlive-parent"),
             ]
         )
+    spent = process_time() - started
     os.dup2(stdout, 1)
     told = json.loads(summary.read_text().splitlines()[-1])["summary"]
     if code or set(told["counts"]) != {"ok"}:
         raise SystemExit(f"the run did not answer everything: {told}")
-    return Cost(told["work"]["prompt_positions"], told["seconds"] - told["load_s"])
+    return Cost(told["work"]["prompt_positions"], told["seconds"] - told["load_s"], spent)
 
 
 def _one_at_a_time(
@@ -173,7 +182,7 @@ def _one_at_a_time(
 
     card = read_card(CARD)
     adapter: Any = load(card, work / "weights", precision="fp32", device_map="cpu")
-    positions, seconds = 0, 0.0
+    positions, seconds, spent = 0, 0.0, 0.0
     for request in requests:
         prompt, _ = prompt_of(request, clips, card.capabilities)
         inputs = adapter.processor.apply_chat_template(
@@ -183,13 +192,14 @@ def _one_at_a_time(
             return_dict=True,
             return_tensors="pt",
         )
-        started = perf_counter()
+        started, before = perf_counter(), process_time()
         for vote in range(passes):
             torch.manual_seed(vote)
             adapter.model.generate(**inputs, max_new_tokens=request.max_new_tokens, do_sample=True)
         seconds += perf_counter() - started
+        spent += process_time() - before
         positions += passes * inputs["input_ids"].shape[1]
-    return Cost(positions, seconds)
+    return Cost(positions, seconds, spent)
 
 
 if __name__ == "__main__":
