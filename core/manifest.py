@@ -12,7 +12,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -123,13 +123,19 @@ def typed(source: str, kind: str, cells: Cells) -> tuple[pd.DataFrame, list[Faul
     Raises:
         DatasetError: for missing columns.
     """
-    columns = COLUMNS[kind]
+    return typed_as(source, f"a manifest of {kind}", COLUMNS[kind], cells)
+
+
+def typed_as(
+    source: str, table_of: str, columns: Mapping[str, Column], cells: Cells
+) -> tuple[pd.DataFrame, list[Fault]]:
+    """As `typed`, for a table of any columns; `table_of` is what an error calls it."""
     absent = [
         name for name, column in columns.items() if column.needed and name not in cells.columns
     ]
     if absent:
         found = ", ".join(cells.columns) or "none"
-        missing = [Fault(None, name, f"a column of a manifest of {kind}", found) for name in absent]
+        missing = [Fault(None, name, f"a column of {table_of}", found) for name in absent]
         raise DatasetError(source, missing, f"Add the missing columns: {', '.join(absent)}.")
     faults: list[Fault] = []
     table: dict[str, pd.Series[Any]] = {}

@@ -112,9 +112,12 @@ def _show(evaluation: Evaluation, store: str, look: str) -> None:
 
     plan, answered = evaluation.plan, coverage(evaluation.predictions)
     synthetic = ", synthetic" if plan.dataset.synthetic else ""
+    # A build that could not have every turn must not pass for the whole.
+    released = plan.dataset.about.get("released")
+    of_released = f" (of {released:,} released)" if isinstance(released, int) else ""
     title = (
         f"{plan.card.name} on {plan.task.NAME}, {plan.dataset.name}{synthetic}: "
-        f"{len(evaluation.items)} of {len(plan.dataset.items)} items, 95 % intervals"
+        f"{len(evaluation.items)} of {len(plan.dataset.items)} items{of_released}, 95 % intervals"
     )
     print_grid(metrics_grid(evaluation.estimates, answered), title, sys.stdout)
     pairs = comparisons_grid(evaluation.estimates, answered)

@@ -1,0 +1,187 @@
+import json
+
+import pandas as pd
+import pytest
+import soundfile
+import yaml
+
+from core.dataset import read_dataset
+from core.datasets.fetching import FetchError
+from experiments import build_cbt
+from experiments.settings import ROOT
+from tests.core.datasets.releases import turn, write_recording, write_release
+from validation.schemas import turns, validated
+
+LONG = "I lay awake until four and then I gave up."
+
+
+@pytest.fixture
+def release(tmp_path):
+    rows = [
+        turn("001", 1, 1.0, 4.0, 3),
+        turn("001", 2, 5.0, 8.0, 5, LONG, f"Therapist: And then?\nPatient: {LONG}"),
+        turn("002", 1, 1.0, 4.0, 2),
+        turn("003", 1, 2.0, 6.0, 1),
+        turn("003", 2, 50.0, 60.0, 1),
+    ]
+    return write_release(tmp_path / "release", rows, videos=["001", "002", "003"])
+
+
+@pytest.fixture
+def build(tmp_path, release):
+    write_recording(tmp_path / "recordings" / "001.wav")
+
+    def give(wanted):
+        if wanted.session_id == "002":
+            raise FetchError("private", "Private video")
+        return write_recording(tmp_path / "downloads" / f"{wanted.session_id}.wav")
+
+    def run(**options):
+        words = {
+            "release": release,
+            "recordings": tmp_path / "recordings",
+            "downloads": tmp_path / "downloads",
+            "output": tmp_path / "set",
+            "pause": 0,
+            "track": "false",
+            **options,
+        }
+        return build_cbt.main([w for k, v in words.items() for w in (f"--{k}", str(v))], give)
+
+    return run
+
+
+def test_a_release_becomes_a_dataset_of_what_could_be_had(build, tmp_path, capsys):
+    assert build() == 1
+
+    dataset = read_dataset(tmp_path / "set", "distress")
+    validated(dataset.items, turns(), "manifest")
+    assert list(dataset.items["item_id"]) == ["001_001", "001_002", "003_001"]
+    assert dataset.items["context"][1] == "Therapist: And then?"
+    assert not dataset.synthetic
+    assert "CC BY-NC 4.0" in dataset.licence
+    assert dataset.about["released"] == 5
+    assert dataset.about["lost"] == {"private": 1, "past_the_end": 1}
+    said = capsys.readouterr().out
+    assert "cbt-audio: 3 of 5 turns, 2 of 3 recordings" in said
+    assert "1 turns of 1 recordings, private: the video is private" in said
+
+
+def test_every_finding_is_in_the_report(build, tmp_path):
+    build()
+
+    report = pd.read_csv(tmp_path / "set" / "data_report.csv", dtype=str)
+    assert list(
+        zip(report["kind"], report["session_id"], report["turns"], report["kept"], strict=True)
+    ) == [
+        ("context_holds_transcript", "001", "1", "yes"),
+        ("private", "002", "1", "no"),
+        ("past_the_end", "003", "1", "no"),
+    ]
+
+
+def test_the_same_build_gives_the_same_hash_and_a_later_find_another(build, tmp_path):
+    build()
+    first = read_dataset(tmp_path / "set", "distress").hash
+    build()
+    assert read_dataset(tmp_path / "set", "distress").hash == first
+
+    write_recording(tmp_path / "recordings" / "002.ogg")
+    build()
+    later = read_dataset(tmp_path / "set", "distress")
+    assert later.hash != first
+    assert len(later.items) == 4
+
+
+def test_a_clip_lies_where_its_times_say(build, tmp_path):
+    build(padding=0.5)
+
+    times = pd.read_csv(tmp_path / "set" / "times.csv", dtype={"session_id": str})
+    assert times.iloc[0].to_dict() == {
+        "item_id": "001_001",
+        "session_id": "001",
+        "start_s": 1.0,
+        "end_s": 4.0,
+        "clip_start_s": 0.5,
+        "clip_end_s": 4.5,
+    }
+    assert soundfile.info(tmp_path / "set" / "audio" / "001_001.flac").duration == 4.0
+
+
+def test_where_nothing_could_be_had_the_report_is_written_and_the_reason_said(
+    build, tmp_path, capsys
+):
+    (tmp_path / "recordings" / "001.wav").unlink()
+
+    assert build(fetch="false") == 1
+
+    assert "no turn could be had (no file of this id" in capsys.readouterr().err
+    assert len(pd.read_csv(tmp_path / "set" / "data_report.csv")) == 4
+    assert not (tmp_path / "set" / "dataset.json").exists()
+
+
+def test_wrong_rows_end_the_build_and_can_be_left_out(build, release, tmp_path, capsys):
+    path = release / "data" / "labeled_patient_turns.csv"
+    path.write_text(path.read_text().replace("001_001,001,1,3,", "001_001,001,1,3.7,"))
+
+    assert build() == 2
+    assert (
+        'row 1 (line 2), reference_label: expected an integer, found "3.7"'
+        in capsys.readouterr().err
+    )
+
+    assert build(skip_invalid="true") == 1
+    about = json.loads((tmp_path / "set" / "dataset.json").read_text())
+    assert about["counts"]["items"] == 2
+    assert about["released"] == 5
+    assert about["lost"]["invalid_row"] == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"release": ""}, "release: give the folder of the release"),
+        ({"release": "./nowhere"}, "release: there is no folder './nowhere'."),
+        ({"recordings": "nowhere"}, "recordings: there is no folder 'nowhere'."),
+        ({"cookies": "nowhere"}, "cookies: there is no file 'nowhere'."),
+        ({"padding": "3"}, "padding: expected at most 2 seconds, found '3'."),
+        ({"fetch": "maybe"}, "fetch: expected true or false, found 'maybe'."),
+        ({"pause": "-1"}, "pause: expected a number of 0 or more, found '-1'."),
+        ({"voice": "x"}, "unrecognized arguments"),
+    ],
+)
+def test_a_wrong_value_is_one_sentence_and_2(build, capsys, options, said):
+    assert build(**options) == 2
+    err = capsys.readouterr().err
+    assert said in err
+    assert err.count("\n") == 1
+
+
+def test_the_card_is_logged_to_mlflow(build, tmp_path, monkeypatch):
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    monkeypatch.chdir(tmp_path)
+
+    build(track="true")
+
+    import mlflow
+
+    client = mlflow.MlflowClient(uri)
+    (run,) = client.search_runs([client.get_experiment_by_name("builds").experiment_id])
+    assert (run.info.status, run.data.metrics["turns"], run.data.metrics["released"]) == (
+        "FINISHED",
+        3,
+        5,
+    )
+    assert "3 of 5 turns" in run.data.tags["mlflow.note.content"]
+    assert {file.path for file in client.list_artifacts(run.info.run_id)} == {
+        "card.md",
+        "data_report.csv",
+    }
+
+
+def test_mlproject_hands_every_option_on():
+    entry = yaml.safe_load((ROOT / "MLproject").read_text())["entry_points"]["build_cbt"]
+
+    assert set(entry["parameters"]) == set(build_cbt.OPTIONS)
+    assert all(f"--{name} {{{name}}}" in entry["command"] for name in build_cbt.OPTIONS)
