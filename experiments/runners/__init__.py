@@ -40,6 +40,10 @@ class Site:
     offline: bool = False
 
 
+# Nothing but this machine.
+HERE = Site()
+
+
 @dataclass(frozen=True)
 class Job:
     """One model and its requests.
@@ -69,7 +73,7 @@ class Job:
     offline: bool = False
     log: Path | None = None
     gpus: str = "auto"
-    site: Site = Site()
+    site: Site = HERE
 
 
 class Runner(Protocol):
@@ -86,7 +90,7 @@ class Runner(Protocol):
         ...
 
 
-def runner(name: str, card: Card, site: Site | None = None) -> tuple[str, Runner]:
+def runner(name: str, card: Card, site: Site = HERE) -> tuple[str, Runner]:
     """The runner for a model, by name; `auto` takes the first that can.
 
     Raises:
@@ -95,7 +99,7 @@ def runner(name: str, card: Card, site: Site | None = None) -> tuple[str, Runner
     refusals = {}
     for candidate in _candidates(name, card):
         module = cast(Runner, import_module(f"experiments.runners.{candidate}"))
-        reason = module.why_not(card, site or Site())
+        reason = module.why_not(card, site)
         if reason is None:
             return candidate, module
         refusals[candidate] = reason

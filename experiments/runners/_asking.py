@@ -110,7 +110,7 @@ class Asker:
         if isinstance(outcome, Reply):
             self.endpoint.check_access(outcome)
             if self._learned(body, outcome):
-                return ServerError("unasked", "asked again without log-probabilities."), 0.0, None
+                return ServerError("unasked", "asked again with less."), 0.0, None
         return outcome, latency_s, wait_s
 
     def _call(self, body: Mapping[str, Any]) -> Reply | ServerError:
@@ -123,12 +123,16 @@ class Asker:
         return reply
 
     def _learned(self, body: Mapping[str, Any], reply: Reply) -> bool:
-        """Whether the server has just said that it gives no log-probabilities."""
+        """Whether the server has just said which log-probabilities it does not give: first
+        those by token id are done without, then all."""
         if reply.status not in (400, 422) or "logprobs" not in body:
             return False
         if "logprob" not in self.endpoint.said(reply):
             return False
-        self.dialect.logprobs = False
+        if "logprob_token_ids" in body:
+            self.dialect.forms = {}
+        else:
+            self.dialect.logprobs = False
         return True
 
     def _note_reach(self, kind: str) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from containers.runtime.card import Card
 from experiments import images
 from experiments.gpus import check_memory
-from experiments.runners import Job, RunnerError, Site
+from experiments.runners import HERE, Job, RunnerError, Site
 from experiments.runners._ends import GOES_ON, sentence
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ REQUESTS, RESPONSES, AUDIO, WEIGHTS = (
 )
 
 
-def why_not(card: Card, site: Site = Site()) -> str | None:  # noqa: B008 (frozen)
+def why_not(card: Card, site: Site = HERE) -> str | None:
     """What keeps this model from running in its image here, as a sentence; None if nothing."""
     if not images.dockerfile(card.name).is_file():
         return "it has no image of its own."
@@ -59,7 +59,7 @@ def why_not(card: Card, site: Site = Site()) -> str | None:  # noqa: B008 (froze
     return images.why_stale(built, card.name)
 
 
-def image(card: Card, site: Site = Site()) -> str:  # noqa: B008 (frozen)
+def image(card: Card, site: Site = HERE) -> str:
     """The image's id: part of every answer's key, so an image of other content answers anew."""
     built = images.find(images.engine(), card.name)
     if built is None:

@@ -18,7 +18,7 @@ from importlib.util import find_spec
 
 from containers.runtime.card import Card
 from experiments.gpus import check_memory
-from experiments.runners import Job, RunnerError, Site
+from experiments.runners import HERE, Job, RunnerError, Site
 from experiments.runners._ends import sentence
 from experiments.settings import ROOT
 
@@ -29,14 +29,14 @@ SUMMARY = "work.json"
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|COOKIE|SESSION|_AUTH", re.IGNORECASE)
 
 
-def why_not(card: Card, site: Site = Site()) -> str | None:  # noqa: B008 (frozen)
+def why_not(card: Card, site: Site = HERE) -> str | None:
     """The packages of the card that are not installed here, as a sentence; None if none."""
     if absent := [package for package in card.packages if find_spec(package) is None]:
         return f"{', '.join(absent)} not installed here (pip install -e '.[models]')."
     return None
 
 
-def image(card: Card, site: Site = Site()) -> str:  # noqa: B008 (frozen)
+def image(card: Card, site: Site = HERE) -> str:
     """A process runs in no image; the packages it happens to find are not part of a key."""
     return "process"
 

@@ -33,7 +33,7 @@ from containers.runtime.progress import Progress
 from containers.runtime.prompts import clip_names, prompt_of
 from containers.runtime.replies import Stamp, failure
 from core.protocol import Request, Response, digest, read_requests
-from experiments.runners import Job, RunnerError, Site
+from experiments.runners import HERE, Job, RunnerError, Site
 from experiments.runners._asking import Asker
 from experiments.runners._chat import Dialect
 from experiments.runners._endpoint import Endpoint
@@ -46,7 +46,7 @@ CANARY_CLIPS = 8
 AS_SERVED = "as served"
 
 
-def why_not(card: Card, site: Site = Site()) -> str | None:  # noqa: B008 (frozen)
+def why_not(card: Card, site: Site = HERE) -> str | None:
     """What keeps the endpoint from being asked, as a sentence; None if nothing."""
     try:
         _served(card, Endpoint(site), site)
@@ -55,7 +55,7 @@ def why_not(card: Card, site: Site = Site()) -> str | None:  # noqa: B008 (froze
     return None
 
 
-def image(card: Card, site: Site = Site()) -> str:  # noqa: B008 (frozen)
+def image(card: Card, site: Site = HERE) -> str:
     """Digest of what answers there: the model's name and the server's version.
 
     The address is left out: the same server moved to another port gives the same answers.

@@ -27,6 +27,7 @@ class Server:
         self.vllm = "0.33.0"
         self.hears = True
         self.logprobs = True
+        self.by_id = True
         self.ids = dict(IDS)
         self.listed = 20
         self.latency_s = 0.0
@@ -82,6 +83,9 @@ class Handler(BaseHTTPRequestHandler):
             time.sleep(state.latency_s)
             if what:
                 return self.misbehave(what, body)
+            if "logprob_token_ids" in body and not state.by_id:
+                message = "logprob_token_ids is larger than max_logprobs"
+                return self.send(400, {"error": {"message": message}})
             if "logprobs" in body and not state.logprobs:
                 message = "logprobs is not supported for this model"
                 return self.send(400, {"error": {"message": message}})

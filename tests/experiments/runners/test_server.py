@@ -143,6 +143,14 @@ def test_a_label_the_server_does_not_list_is_unknown_not_zero(job, server):
     assert answer.text in CHOICES
 
 
+def test_a_server_that_refuses_token_ids_is_asked_for_its_likeliest(job, server):
+    server.by_id = False
+    answer = answer_to(job, "How bad?")
+
+    assert set(answer.choice_logprobs) == set(CHOICES)
+    assert "logprobs_of_likeliest_tokens_only" in answer.fallbacks
+
+
 def test_a_server_without_logprobs_still_answers(job, server):
     server.vllm, server.logprobs = None, False
     answer = answer_to(job, "How bad?", clip="c0.wav")
