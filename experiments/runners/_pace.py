@@ -28,11 +28,12 @@ class Pace:
 
     The limit grows by half each round until the server first pushes back, by one
     after that, and shrinks by one where a round with more in flight was no quicker.
+    `highest` is the most there were in flight.
     """
 
     def __init__(self, start: int = START, most: int = MOST) -> None:
         self.limit = min(start, most)
-        self.highest = self.limit
+        self.highest = 0
         self.most = most
         self._changed = threading.Condition()
         self._in_flight = 0
@@ -49,6 +50,7 @@ class Pace:
                 wait = self._not_before - time.monotonic()
                 if wait <= 0 and self._in_flight < self.limit:
                     self._in_flight += 1
+                    self.highest = max(self.highest, self._in_flight)
                     return time.monotonic()
                 self._changed.wait(wait if wait > 0 else None)
 
@@ -86,7 +88,6 @@ class Pace:
             self._best = rate
             step = 1 if self._pushed_back else max(1, self.limit // 2)
             self.limit = min(self.most, self.limit + step)
-            self.highest = max(self.highest, self.limit)
         else:
             self._best *= FADES
             self.limit = max(1, self.limit - 1)
