@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -46,7 +47,16 @@ def environment(tmp_path):
 
 
 def command(output, *words):
-    return [sys.executable, "-m", "experiments.evaluate", "--model", "null", "--output", str(output), *words]
+    return [
+        sys.executable,
+        "-m",
+        "experiments.evaluate",
+        "--model",
+        "null",
+        "--output",
+        str(output),
+        *words,
+    ]
 
 
 def evaluate(output, environment, *words):
@@ -60,6 +70,12 @@ def found(output):
     (metrics,) = output.glob("*/*/null/metrics.json")
     predictions = pd.read_parquet(metrics.with_name("predictions.parquet"))
     return metrics.read_text(), predictions.drop(columns="latency_s").to_json()
+
+
+def processor_s():
+    """Seconds our processes have computed; a busy machine does not lengthen them."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def demo(name):
@@ -80,12 +96,12 @@ def test_a_second_run_asks_nothing_and_finds_the_same(tmp_path, environment):
     words = ("--limit", "4", "--resamples", "50")
     evaluate(tmp_path / "out", environment, *words)
     first = found(tmp_path / "out")
-    started = time.monotonic()
+    before = processor_s()
     ended = evaluate(tmp_path / "out", environment, *words)
 
     assert "12 answers reused" in ended.stdout
     assert found(tmp_path / "out") == first
-    assert time.monotonic() - started < 10
+    assert processor_s() - before < 5
 
 
 def test_a_larger_limit_asks_only_for_what_is_new(tmp_path, environment):
@@ -166,7 +182,9 @@ def test_sigterm_ends_the_model_too_and_marks_the_run(tmp_path, environment, tra
     slow = environment | {"UNDERTONE_NULL_LATENCY_S": "0.1"}
     output = tmp_path / "out"
     words = ("--data", str(transcripts), "--conditions", "TO")
-    run = subprocess.Popen(command(output, *words), cwd=tmp_path, env=slow, stderr=subprocess.PIPE, text=True)
+    run = subprocess.Popen(
+        command(output, *words), cwd=tmp_path, env=slow, stderr=subprocess.PIPE, text=True
+    )
     answering(output)
     started = time.monotonic()
     run.send_signal(signal.SIGTERM)
@@ -183,7 +201,9 @@ def test_a_folder_in_use_is_refused_with_its_owner(tmp_path, environment, transc
     slow = environment | {"UNDERTONE_NULL_LATENCY_S": "0.1"}
     output = tmp_path / "out"
     words = ("--data", str(transcripts), "--conditions", "TO")
-    run = subprocess.Popen(command(output, *words), cwd=tmp_path, env=slow, stderr=subprocess.DEVNULL)
+    run = subprocess.Popen(
+        command(output, *words), cwd=tmp_path, env=slow, stderr=subprocess.DEVNULL
+    )
     try:
         answering(output)
         ended = evaluate(output, environment, *words)

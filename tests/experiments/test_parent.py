@@ -11,8 +11,8 @@ import os, sys, time
 from experiments.parent import Stopped, end_on_signal, end_with_parent
 end_on_signal()
 end_with_parent()
-print(os.getpid(), flush=True)
 try:
+    print(os.getpid(), flush=True)
     time.sleep(60)
 except Stopped:
     open(sys.argv[1], "w").write("closed everything")
