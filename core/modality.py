@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from core.protocol import Request
 from core.tasks import TaskError
@@ -76,15 +77,15 @@ def _fault(request: Request, condition: str, transcript: str) -> str | None:
 def holds_transcript(text: str, transcript: str) -> bool:
     """Whether a text holds a transcript's words in a row; never for one of under 8 words."""
     spoken = _words(transcript)
-    return len(spoken) >= SHORTEST_LEAK_WORDS and _holds(_words(text), spoken)
+    # One space stands before each word, and one behind the last.
+    return spoken.count(" ") - 1 >= SHORTEST_LEAK_WORDS and spoken in _words(text)
 
 
-def _words(text: str) -> list[str]:
-    return _WORD.findall(text.replace("’", "'").casefold())
-
-
-def _holds(words: Sequence[str], spoken: Sequence[str]) -> bool:
-    return f" {' '.join(spoken)} " in f" {' '.join(words)} "
+@lru_cache(maxsize=1024)
+def _words(text: str) -> str:
+    """The words of a text with a space around each; kept, since requests share most of theirs."""
+    words = _WORD.findall(text.replace("’", "'").casefold())
+    return f" {' '.join(words)} "
 
 
 def assert_paired(conditions: Mapping[str, Mapping[str, Request]]) -> None:
