@@ -2,7 +2,9 @@
 17702), and what version 2026.10.26 said here without a network."""
 
 import sys
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from types import ModuleType
 
 import pytest
@@ -16,6 +18,7 @@ from core.datasets.fetching import (
     youtube_id,
     yt_dlp_fetcher,
 )
+from tests.core.datasets.releases import write_recording
 
 SEEN = Wanted("007", "https://www.youtube.com/watch?v=dQw4w9WgXcQ&t=3s")
 
@@ -240,3 +243,37 @@ def test_without_yt_dlp_it_says_how_to_install_it(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "yt_dlp", None)
     with pytest.raises(FetchError, match=r"pip install 'undertone\[build\]'"):
         yt_dlp_fetcher(tmp_path, None, 0.0)
+
+
+@pytest.fixture
+def site(tmp_path):
+    """A web site of our own with one recording; `asked` are the ranges that were asked for."""
+    (tmp_path / "site").mkdir()
+    write_recording(tmp_path / "site" / "talk.wav", 3.0)
+
+    class Handler(SimpleHTTPRequestHandler):
+        def __init__(self, *args):
+            super().__init__(*args, directory=tmp_path / "site")
+
+        def log_message(self, *_): ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_the_real_yt_dlp_brings_a_file_and_says_why_not(site, tmp_path):
+    pytest.importorskip("yt_dlp", reason="needs the build extra")
+    fetch = yt_dlp_fetcher(tmp_path / "got", None, 0.0)
+
+    path = fetch(Wanted("007", f"{site}/talk.wav"))
+    assert path.read_bytes() == (tmp_path / "site" / "talk.wav").read_bytes()
+
+    with pytest.raises(FetchError) as raised:
+        fetch(Wanted("008", f"{site}/gone.wav"))
+    assert raised.value.kind == "removed"
+
+    with pytest.raises(FetchError) as raised:
+        fetch(Wanted("009", "http://127.0.0.1:9/talk.wav"))
+    assert raised.value.kind == "network"
