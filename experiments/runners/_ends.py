@@ -31,8 +31,8 @@ def sentence(model: str, code: int, log: Path | None = None, *, out_of_memory: b
     number = -code if code < 0 else code - 128 if code > 128 else 0
     if number:
         name = _name(number)
-        lack = out_of_memory or name == "SIGKILL"
-        hint = " The kernel does that when memory runs out." if lack else ""
+        hint = " The kernel does that when memory runs out." if name == "SIGKILL" else ""
+        hint = " Its memory had run out." if out_of_memory else hint
         return f"{model} was ended by {name}.{hint} {GOES_ON}"
     cause = _CAUSES.get(code, f"stopped with exit code {code}")
     return f"{model} {cause}: {where}. {GOES_ON}"

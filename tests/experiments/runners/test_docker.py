@@ -15,7 +15,7 @@ from containers.runtime.card import read_card
 from core.protocol import read_responses
 from experiments import images
 from experiments.evaluation import carry_out, prepare
-from experiments.runners import RunnerError
+from experiments.runners import Job, RunnerError
 from experiments.runners import docker as runner
 from experiments.runners import runner as runner_for
 from experiments.settings import ROOT, settings_from
@@ -252,6 +252,25 @@ def test_a_model_with_weights_prefers_its_image_and_one_without_the_process(engi
 
     assert runner_for("auto", weighty)[0] == "docker"
     assert runner_for("auto", card_of("baseline"))[0] == "process"
+
+
+@pytest.mark.parametrize(
+    ("said", "wanted"),
+    [
+        ("auto", {"Count": -1, "DeviceIDs": []}),
+        ("count:2", {"Count": 2, "DeviceIDs": []}),
+        ("0,3", {"Count": 0, "DeviceIDs": ["0", "3"]}),
+    ],
+)
+def test_gpus_are_handed_out_by_count_or_index(tmp_path, said, wanted):
+    nothing = tmp_path / "nothing"
+    job = Job(card_of("voxtral"), *[nothing] * 5, "bf16", "auto", gpus=said)
+
+    (request,) = runner._devices(job)
+    assert wanted.items() <= request.items()
+    assert request["Capabilities"] == [["gpu"]]
+    assert runner._devices(replace(job, device_map="cpu")) == []
+    assert runner._devices(replace(job, card=card_of("baseline"))) == []
 
 
 def test_no_engine_is_a_sentence_that_says_where_it_was_looked_for(monkeypatch):

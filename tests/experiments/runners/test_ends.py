@@ -32,6 +32,10 @@ def test_every_exit_code_is_a_sentence_that_says_to_go_on(code, said):
     assert found.endswith("the same command goes on where it stopped.")
 
 
+def test_a_lack_of_memory_that_is_known_is_told_as_known():
+    assert "SIGKILL. Its memory had run out." in sentence("voxtral", 137, out_of_memory=True)
+
+
 def test_the_log_is_named_where_there_is_one():
     assert "its last words are in model.log" in sentence("voxtral", 3, Path("model.log"))
     assert "its last words are above" in sentence("voxtral", 3)
