@@ -124,7 +124,10 @@ def test_label_scores_equal_a_softmax_over_separate_forward_passes(native):
         native.ask("long", "Manipulated?", choices=YES_NO),
         native.ask("short", "Which tactic is it?", choices=TACTICS),
     ]
-    for prompt, answer in zip(prompts, native.adapter.answer(prompts), strict=True):
+    unasked = native.adapter.answer([replace(prompt, choices=None) for prompt in prompts])
+    answers = native.adapter.answer(prompts)
+    assert [answer.text for answer in answers] == [answer.text for answer in unasked]
+    for prompt, answer in zip(prompts, answers, strict=True):
         expected = {
             label: np.logaddexp.reduce([_whole_form(native, prompt, form) for form in forms])
             for label, forms in prompt.choices.items()
@@ -214,8 +217,8 @@ def test_another_exemplar_is_another_prefix(native):
 
 
 def test_two_questions_about_one_clip_encode_and_read_it_once(native):
-    audio_only = native.ask("long", "Rate it.", choices=YES_NO)
-    with_words = native.ask("long", "They said: I am fine. Rate it.", choices=YES_NO)
+    audio_only = native.ask("long", "Rate it.", choices=TACTICS)
+    with_words = native.ask("long", "They said: I am fine. Rate it.", choices=TACTICS)
     fresh = native.fresh()
     both = fresh.next_token_logits([audio_only, with_words])
     apart = [native.fresh(), native.fresh()]
