@@ -69,10 +69,20 @@ def draw(logprobs: Mapping[str, float], *, temperature: float, top_p: float, see
         logprobs, temperature, top_p: as in `sampling_distribution`.
         seed: of this draw alone (`core.seeds.seed_of` of run, item and vote).
     """
+    return draws(logprobs, temperature=temperature, top_p=top_p, seeds=[seed])[0]
+
+
+def draws(
+    logprobs: Mapping[str, float], *, temperature: float, top_p: float, seeds: Sequence[int]
+) -> list[str]:
+    """A label for each seed; equal to as many calls of `draw`."""
     shares = sampling_distribution(logprobs, temperature=temperature, top_p=top_p)
     labels = list(shares)
-    chosen = np.random.default_rng(seed).choice(len(labels), p=list(shares.values()))
-    return labels[int(chosen)]
+    reached = np.cumsum(list(shares.values()))
+    reached /= reached[-1]
+    # What Generator.choice does with p, without its checks, which take longer than the draw.
+    points = [np.random.default_rng(seed).random() for seed in seeds]
+    return [labels[place] for place in np.searchsorted(reached, points, side="right").tolist()]
 
 
 def majority(votes: Sequence[V | None]) -> V | None:

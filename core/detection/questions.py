@@ -7,7 +7,8 @@ of a condition, so a runtime reads it once; the dialogue follows, then the quest
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import pandas as pd
@@ -63,6 +64,18 @@ class Asking:
     model_digest: str
     exemplars: pd.DataFrame
     clips_per_prompt: int
+    _openings: dict[tuple[str, bool], tuple[Part, ...]] = field(default_factory=dict)
+
+    @cached_property
+    def exemplar_ids(self) -> frozenset[str]:
+        """Their items."""
+        return frozenset(self.exemplars["item_id"])
+
+    def opening(self, condition: str, *, swapped: bool) -> tuple[Part, ...]:
+        """`shared_opening`, made once."""
+        if (condition, swapped) not in self._openings:
+            self._openings[condition, swapped] = shared_opening(self, condition, swapped=swapped)
+        return self._openings[condition, swapped]
 
     @property
     def plays_exemplars(self) -> bool:
@@ -254,7 +267,7 @@ def _planned(
 ) -> PlannedRequest:
     item_id = str(row["item_id"])
     order = asking.chosen["swap"] == "true" if swapped is None else swapped
-    before = shared_opening(asking, condition, swapped=order)
+    before = asking.opening(condition, swapped=order)
     names = (purpose, str(vote)) if purpose == "vote" else (purpose,)
     request = Request(
         id="",
@@ -332,7 +345,7 @@ def _clip(asking: Asking, item_id: str) -> str:
 
 def _check(asking: Asking, request: Request, row: Row, condition: str) -> None:
     item_id = str(row["item_id"])
-    if item_id in set(asking.exemplars["item_id"]):
+    if item_id in asking.exemplar_ids:
         # Asked for by include_exemplars: its words stand in the prefix, as they must.
         request = replace(request, parts=request.parts[request.prefix_parts :], prefix_parts=0)
     assert_modality({item_id: request}, condition, {item_id: str(row["transcript"])})

@@ -7,9 +7,13 @@ up in the transcript goes beyond the study, so that a reader sees invented evide
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+
+import numpy as np
+from numpy.typing import NDArray
 
 from core.detection.questions import MOST_WORDS
 from core.predictions import unusable
@@ -40,7 +44,7 @@ class Said:
         match: exact, fuzzy or absent.
         turn: number of the turn from 1, None for absent.
         speaker: of that turn.
-        ratio: token-sort ratio of the best stretch, in [0, 1].
+        ratio: token-sort ratio of the best stretch, from `LEAST_RATIO` to 1; 0 for absent.
     """
 
     match: str
@@ -85,8 +89,9 @@ def where_said(quote: str, transcript: str) -> Said:
 
     Words are compared without case and punctuation. "exact" is the quote's words in one turn,
     in order and side by side; a quote that runs over several turns belongs to the first.
-    "fuzzy" is a stretch of a turn, as long as the quote or a word more or less, that is at
-    least `LEAST_RATIO` like it when both are sorted by word.
+    "fuzzy" is a stretch of a turn, as long as the quote or a word more or less, that holds half
+    of the quote's words and is at least `LEAST_RATIO` like it when both are sorted by word:
+    any two sentences have many letters in common, so letters alone would find anything.
     """
     turns = [_turn(line) for line in transcript.splitlines() if line.strip()]
     named, rest = _turn(quote)
@@ -102,8 +107,8 @@ def where_said(quote: str, transcript: str) -> Said:
         number = _turn_at(spoken, start)
         return Said("exact", number + 1, turns[number][0], 1.0)
     ratios = [_best_stretch(words, sought) for words in spoken]
-    if not ratios or max(ratios) < LEAST_RATIO:
-        return Said("absent", None, None, max(ratios, default=0.0))
+    if not any(ratios):
+        return Said("absent", None, None, 0.0)
     number = ratios.index(max(ratios))
     return Said("fuzzy", number + 1, turns[number][0], ratios[number])
 
@@ -137,8 +142,23 @@ def _turn_at(spoken: Sequence[Sequence[str]], word: int) -> int:
 
 
 def _best_stretch(words: Sequence[str], sought: Sequence[str]) -> float:
-    lengths = {max(1, min(len(words), len(sought) + by)) for by in (-1, 0, 1)}
-    stretches = [
-        words[at : at + length] for length in lengths for at in range(len(words) - length + 1)
-    ]
-    return max((token_sort_ratio(stretch, sought) for stretch in stretches), default=0.0)
+    """The largest ratio of a stretch of the words, or 0 where none counts as the source."""
+    best = 0.0
+    wanted = " ".join(sorted(sought))
+    for length in {max(1, min(len(words), len(sought) + by)) for by in (-1, 0, 1)}:
+        for at in np.flatnonzero(2 * _shared(words, sought, length) >= len(sought)).tolist():
+            stretch = " ".join(sorted(words[at : at + length]))
+            best = max(best, SequenceMatcher(None, stretch, wanted, autojunk=False).ratio())
+    return best if best >= LEAST_RATIO else 0.0
+
+
+def _shared(words: Sequence[str], sought: Sequence[str], length: int) -> NDArray[np.int64]:
+    """How many of the quote's words each stretch of `length` words holds."""
+    if not words:
+        return np.empty(0, dtype=np.int64)
+    wanted = Counter(sought)
+    is_word = np.array(words)[:, None] == np.array(list(wanted))
+    summed = np.concatenate([np.zeros((1, len(wanted)), np.int64), np.cumsum(is_word, axis=0)])
+    held = summed[length:] - summed[:-length]
+    shared: NDArray[np.int64] = np.minimum(held, list(wanted.values())).sum(-1)
+    return shared

@@ -66,33 +66,38 @@ def name_tactic(response: Response | None, options: Sequence[str], *, seed: int)
     shares = distribution(response, options)
     if not shares:
         return _stated(response.text, options)
-    votes = tuple(
-        vote_of(ranked(shares, seed=seed_of(seed, "pass", str(number))), shares)
-        for number in range(VOTES)
-    )
+    seeds = [seed_of(seed, "pass", str(number)) for number in range(VOTES)]
+    votes = tuple(vote_of(order, shares) for order in orders(shares, seeds=seeds))
     return Tactic(decided(votes, [shares] * VOTES), None, votes, "probabilities", shares)
 
 
-def ranked(
+def orders(
     shares: Mapping[str, float],
     *,
-    seed: int,
+    seeds: Sequence[int],
     temperature: float = TEMPERATURE,
     top_p: float = TOP_P,
-) -> list[str]:
-    """All options in the order of one pass: those drawn, then the others by probability.
+) -> list[list[str]]:
+    """All options in the order of each pass: those drawn, then the others by probability.
 
     Args:
         shares: option -> probability.
-        seed: of this pass alone.
+        seeds: one a pass.
     """
     logs = {option: math.log(p) if p else -math.inf for option, p in shares.items()}
     kept = sampling_distribution(logs, temperature=temperature, top_p=top_p)
-    noise = generator(seed, "order").gumbel(size=len(shares))
-    # The largest of log p + Gumbel noise is a draw by p; in order, draws without putting back.
     with np.errstate(divide="ignore"):
-        keys = np.log(np.array(list(kept.values()))) + noise
-    drawn = dict(zip(shares, keys.tolist(), strict=True))
+        weights = np.log(np.array(list(kept.values())))
+    found = []
+    for seed in seeds:
+        # The largest of log p + Gumbel noise is a draw by p; in order, draws without putting back.
+        keys = weights + generator(seed, "order").gumbel(size=len(shares))
+        drawn = dict(zip(shares, keys.tolist(), strict=True))
+        found.append(_by_key(drawn, shares))
+    return found
+
+
+def _by_key(drawn: Mapping[str, float], shares: Mapping[str, float]) -> list[str]:
     return sorted(shares, key=lambda option: (drawn[option], shares[option]), reverse=True)
 
 

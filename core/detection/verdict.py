@@ -12,6 +12,7 @@ Source: SpeechMentalManip, section 4.1.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -23,9 +24,10 @@ from core.predictions import Outcome, distribution, unusable
 from core.protocol import Response
 from core.seeds import seed_of
 from core.tasks import PlannedRequest
-from core.votes import draw, majority
+from core.votes import draws, majority
 
 LABELS = ("YES", "NO")
+_ANSWER = re.compile(r"\banswer\W{0,4}:", re.IGNORECASE)
 MASS_FLOOR = 1 - TOP_P
 """Least probability of A and B together at which votes are drawn from it: 0.05.
 
@@ -104,10 +106,8 @@ def _drawn(orders: Sequence[Response | None], seed: int) -> Verdict:
     # Both orders count alike, so that what favours the first option cancels.
     shares = {label: float(np.mean([one[label] for one in each])) for label in LABELS}
     logs = {label: math.log(p) if p else -math.inf for label, p in shares.items()}
-    votes = [
-        draw(logs, temperature=TEMPERATURE, top_p=TOP_P, seed=seed_of(seed, "vote", str(vote)))
-        for vote in range(VOTES)
-    ]
+    seeds = [seed_of(seed, "vote", str(vote)) for vote in range(VOTES)]
+    votes = draws(logs, temperature=TEMPERATURE, top_p=TOP_P, seeds=seeds)
     return Verdict(
         prediction=majority(votes),
         status="ok",
@@ -163,8 +163,8 @@ def _conclusion(response: Response | None, swapped: bool) -> Outcome:
     if fault := unusable(response):
         return fault
     assert response is not None
-    _, marker, last = response.text.rpartition("Answer:")
-    said = f"Answer: {last.strip()}" if marker else response.text
+    *_, last = _ANSWER.split(response.text)
+    said = f"Answer: {last.strip()}" if _ANSWER.search(response.text) else response.text
     parsed = verdict(said, letters(swapped=swapped), cut=_cut(response))
     return Outcome(parsed.status, parsed.reason, parsed.value)
 

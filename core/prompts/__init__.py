@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -42,8 +43,9 @@ class Template:
         return tuple(SLOT_OF_BLANK.get(blank, blank) for blank in _BLANK.findall(self.text))
 
 
+@cache
 def template(id: str) -> Template:
-    """Read one template; the newline that ends the file is not part of it.
+    """Read one template, once a process; the newline that ends the file is not part of it.
 
     Raises:
         PromptError: naming the templates there are.

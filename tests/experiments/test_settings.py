@@ -107,3 +107,37 @@ def test_help_is_instant():
     assert "--conditions" in shown.stdout
     # Computing time, which a busy machine does not lengthen.
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < 0.3
+
+
+def test_an_option_of_the_task_is_taken_as_typed(dataset):
+    words = read_arguments(["--task", "manipulation", "--shots", "2", "--swap=true"], "evaluate", "")
+    settings = asked(dataset, task="manipulation", shots=words["shots"], swap=words["swap"])
+
+    assert settings.of_task == {"shots": "2", "swap": "true"}
+    assert asked(dataset).of_task == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"task": "distress", "shots": "4"}, "shots is an option of task manipulation, and task is distress"),
+        ({"task": "manipulation", "shots": "some"}, "shots: expected a whole number, 0 or more, or auto"),
+        ({"task": "manipulation", "shots": "3"}, "shots: expected an even number"),
+        ({"task": "manipulation", "shotz": "4"}, "did you mean 'shots'"),
+        ({"task": "distress", "max_new_tokens": "0"}, "max_new_tokens: expected a whole number, 1 or more"),
+    ],
+)
+def test_a_wrong_option_of_a_task_is_one_sentence_that_helps(dataset, words, said):
+    with pytest.raises(SettingsError) as error:
+        asked(dataset, **words)
+
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_help_shows_a_tasks_options_where_the_task_is_named(capsys):
+    with pytest.raises(SystemExit) as ended:
+        read_arguments(["--task", "manipulation", "--help"], "evaluate", "")
+
+    assert ended.value.code == 0
+    assert "--tactic_scoring" in capsys.readouterr().out

@@ -7,6 +7,7 @@ from core.metrics.estimate import Estimate
 from experiments.table import (
     comparisons_grid,
     coverage,
+    frame_grid,
     markdown,
     metrics_grid,
     print_grid,
@@ -69,3 +70,21 @@ def test_a_log_shows_every_column_unfolded():
     print_grid(metrics_grid(ESTIMATES, coverage(PREDICTIONS)), "null", stream)
 
     assert "0.83 [0.70,\N{NO-BREAK SPACE}0.95]" in stream.getvalue()
+
+
+def test_the_interval_of_a_studys_table_stands_beside_its_figure():
+    frame = pd.DataFrame(
+        {
+            "Class": ["GT=YES", "GT=NO"],
+            "Acc": [0.348, math.nan],
+            "Acc low": [0.29, math.nan],
+            "Acc high": [0.41, math.nan],
+            "N": [250, 90],
+        }
+    )
+
+    grid = frame_grid(frame)
+
+    assert grid.header == ("Class", "Acc", "N")
+    assert grid.rows[0] == ("GT=YES", "0.348 [0.290,\N{NO-BREAK SPACE}0.410]", "250")
+    assert grid.rows[1] == ("GT=NO", "undefined", "90")

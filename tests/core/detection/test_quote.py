@@ -1,8 +1,19 @@
 """Quotes: tidied as the study does, and looked up in what was said."""
 
-import pytest
+from collections import Counter
 
-from core.detection.quote import given_quote, is_empty, tidied, where_said
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.detection.quote import (
+    LEAST_RATIO,
+    given_quote,
+    is_empty,
+    tidied,
+    token_sort_ratio,
+    where_said,
+)
 from core.protocol import Response
 
 TRANSCRIPT = (
@@ -79,3 +90,35 @@ def test_a_failed_request_is_not_an_empty_quote():
     assert not is_empty(failed)
     assert not is_empty(None)
     assert given_quote(failed, None, retried=False).reason == "out of memory"
+
+
+@given(
+    st.lists(
+        st.sampled_from(["you", "owe", "me", "money", "ma'am", "élan"]), min_size=1, max_size=8
+    )
+)
+def test_a_fuzzy_quote_is_the_best_stretch_that_holds_half_of_its_words(sought):
+    words = [
+        "i",
+        "owe",
+        "you",
+        "money",
+        "and",
+        "you",
+        "know",
+        "that",
+        "you",
+        "owe",
+        "me",
+        "élan",
+        "ma'am",
+    ]
+    lengths = {max(1, min(len(words), len(sought) + by)) for by in (-1, 0, 1)}
+    stretches = [words[at : at + n] for n in lengths for at in range(len(words) - n + 1)]
+    eligible = [s for s in stretches if 2 * (Counter(s) & Counter(sought)).total() >= len(sought)]
+    best = max((token_sort_ratio(stretch, sought) for stretch in eligible), default=0.0)
+    found = where_said(" ".join(sought), "Person1: " + " ".join(words))
+
+    assert (found.match == "absent") == (best < LEAST_RATIO)
+    if found.match == "fuzzy":
+        assert found.ratio == best

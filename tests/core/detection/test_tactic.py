@@ -5,7 +5,7 @@ import math
 import pytest
 
 from core.detection.questions import SERVANT_OR_VICTIM, tactic_forms
-from core.detection.tactic import decided, name_tactic, ranked, vote_of
+from core.detection.tactic import decided, name_tactic, orders, vote_of
 from core.metrics.tactics import TACTICS
 from core.protocol import Response
 
@@ -78,8 +78,8 @@ def test_the_mean_over_passes_decides_a_tie_not_any_one_pass():
 def test_passes_differ_by_their_seed_and_agree_at_temperature_zero():
     shares = {ACCUSATION: 0.4, DENIAL: 0.35, NONE: 0.25}
 
-    drawn = {tuple(ranked(shares, seed=seed)) for seed in range(40)}
-    cold = {tuple(ranked(shares, seed=seed, temperature=0)) for seed in range(40)}
+    drawn = {tuple(order) for order in orders(shares, seeds=range(40))}
+    cold = {tuple(order) for order in orders(shares, seeds=range(40), temperature=0)}
 
     assert len(drawn) > 1
     assert cold == {(ACCUSATION, DENIAL, NONE)}
@@ -87,7 +87,7 @@ def test_passes_differ_by_their_seed_and_agree_at_temperature_zero():
 
 def test_the_top_of_a_pass_is_drawn_as_a_sampler_draws_it():
     # (0.6 / 0.4) ** (1 / 0.6) = 1.9656, so 0.6628; four standard errors of 4,000 are 0.030.
-    tops = [ranked({ACCUSATION: 0.6, DENIAL: 0.4}, seed=seed)[0] for seed in range(4000)]
+    tops = [order[0] for order in orders({ACCUSATION: 0.6, DENIAL: 0.4}, seeds=range(4000))]
 
     assert tops.count(ACCUSATION) / 4000 == pytest.approx(0.6628, abs=0.03)
 
