@@ -16,6 +16,8 @@ PAPER = {
     + SCALE,
     "distress/to": 'Read the following transcript of a patient speaking during a CBT therapy session. Context from the conversation: {context} Patient’s current statement: "{patient_text}" Based on what the patient said, rate their emotional intensity on a scale of 1 to 5: '
     + SCALE,
+    # Appendix B.1.
+    "ssr/describe": 'You are analyzing a therapy session. You will receive: 1. TEXT context (previous conversation turns) - to understand the topic being discussed 2. AUDIO clip (patient’s current turn) - to assess their emotional state Your task: Based on the AUDIO, describe how the patient FEELS emotionally. Use the audio (tone, pace, voice quality) as evidence, but describe their emotional state, not just how they sound. The context is provided only to help you understand the conversation topic. Examples of good descriptions: - "The patient feels anxious and stressed, struggling to maintain composure." - "The patient feels calm and at ease, with no signs of emotional distress." --- Previous conversation: {context} Now listen to the patient’s response and describe how they feel emotionally. Output ONLY a 1-2 sentence description of their emotional state. No preamble or explanation.',
 }
 
 SNAPSHOTS = {
@@ -40,6 +42,8 @@ SNAPSHOTS = {
     "manipulation/tactic": "c1c664082f81c6a6",
     "manipulation/words": "9a3b89ebe6e9969e",
     "manipulation/zero_shot": "d2304c50b1b90d7a",
+    "ssr/describe": "cb8747e736971faf",
+    "ssr/score": "464f49be86b7616c",
 }
 
 
