@@ -72,8 +72,8 @@ def engine() -> docker.DockerClient:
 
 
 def tag(model: str) -> str:
-    """Name of a model's image on this machine."""
-    return f"undertone/{model}:latest"
+    """Name of a model's image on this machine; UNDERTONE_IMAGES is the part before the slash."""
+    return f"{os.environ.get('UNDERTONE_IMAGES') or 'undertone'}/{model}:latest"
 
 
 def source_digest(model: str) -> str:
