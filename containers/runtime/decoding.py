@@ -125,9 +125,12 @@ def generate(
     ended = [False] * len(samplings)
     active = list(range(len(samplings)))
     while True:
-        rows = logits.float().cpu()
+        # Whole rows leave the GPU only where one has to be drawn from.
+        likeliest = logits.argmax(dim=-1).tolist()
         tokens = [
-            next_token(rows[place], samplings[row], generators[row])
+            next_token(logits[place].cpu(), samplings[row], generators[row])
+            if samplings[row].temperature
+            else likeliest[place]
             for place, row in enumerate(active)
         ]
         going: list[int] = []
