@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -23,10 +23,9 @@ from core.faults import Fault
 from core.speech.listening import recogniser
 from experiments.build_cbt import Build
 from experiments.options import OptionError
-from validation.releases import data_report, release_recordings, release_turns, sound_rows
-from validation.schemas import validated
+from experiments.spoken_files import REPORT, write_report
+from validation.releases import release_recordings, release_turns, sound_rows
 
-REPORT = "data_report.csv"
 CARD = "card.md"
 TIMES = "times.csv"
 MEANINGS: dict[str, str] = {
@@ -136,9 +135,8 @@ def _obtained(
 
 def _written(build: Build, release: cbt.Release, made: Cut, findings: list[Finding]) -> Made:
     build.output.mkdir(parents=True, exist_ok=True)
-    report = _report(findings)
+    report = write_report(build.output, findings)
     report_path = build.output / REPORT
-    report.to_csv(report_path, index=False)
     if not made.rows:
         reason = next((one.found for one in findings if not one.kept), "the release has no turn")
         raise NothingObtainedError(f"no turn could be had ({reason}); see {report_path}.")
@@ -172,12 +170,6 @@ def _written(build: Build, release: cbt.Release, made: Cut, findings: list[Findi
         },
     )
     return Made(dataset, card, report, report_path)
-
-
-def _report(findings: list[Finding]) -> pd.DataFrame:
-    rows = [{**asdict(one), "kept": "yes" if one.kept else "no"} for one in findings]
-    columns = [field.name for field in fields(Finding)]
-    return validated(pd.DataFrame(rows, columns=columns), data_report(), REPORT)
 
 
 def _notes(build: Build, released: tuple[int, int]) -> list[str]:

@@ -2,34 +2,11 @@ import pytest
 
 from core.datasets.cutting import without_leaks
 from core.turns import backchannels, context, is_backchannel, merge, patient_turns
-from core.words import as_table
+from tests.core.datasets.spoken import said
 from validation.schemas import validated
 from validation.spoken import spoken_turns
 
 ROLES = {"A": "therapist", "B": "patient"}
-
-
-def said(*lines):
-    """(speaker, start, end, text) -> a table of words, a segment a line."""
-    rows = []
-    for segment, (speaker, start, end, text) in enumerate(lines):
-        words = text.split()
-        length = (end - start) / len(words)
-        for n, one in enumerate(words):
-            rows.append(
-                {
-                    "segment": segment,
-                    "segment_start_s": start,
-                    "segment_end_s": end,
-                    "segment_speaker": speaker,
-                    "word": one,
-                    "start_s": start + n * length,
-                    "end_s": end if n == len(words) - 1 else start + (n + 1) * length,
-                    "speaker": speaker,
-                    "probability": 0.5,
-                }
-            )
-    return as_table(rows)
 
 
 def told(turns):

@@ -1,0 +1,149 @@
+"""Entry point `cbt_turns`: words of transcribed recordings to the patient's turns, with clips.
+
+Reads `<session>.parquet` or `.csv` tables of words (entry point cbt_words writes them) and
+the recordings they are of. Leaves unlabelled.parquet and audio/ for cbt_describe and
+cbt_labels, turns/ with every turn and its role, roles.csv, rules.csv and data_report.csv.
+A recording whose roles cannot be told is left out and named: give them with --roles FILE.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from experiments.options import (
+    OptionError,
+    amount,
+    existing_file,
+    existing_folder,
+    read_options,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from core.datasets.cutting import Cut, Finding
+    from core.datasets.spoken_session import SpokenSession
+
+OPTIONS = {
+    "words": ("", "folder with a table of words for each recording, named by session"),
+    "recordings": ("", "folder with the recordings, any format, named by session"),
+    "roles": (
+        "offline",
+        "offline tells them from the words, on this machine; or a CSV of session_id, speaker, role",
+    ),
+    "padding": ("0", "seconds kept before and after each turn, 2 at most"),
+    "output": ("outputs/cbt-turns", "folder to write"),
+}
+MOST_PADDING_S = 2.0
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The options, checked."""
+
+    words: Path
+    recordings: Path
+    roles: Path | None
+    padding_s: float
+    output: Path
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Make turns; 2 for a value or table that is wrong, 1 where no turn is left."""
+    try:
+        asked = _asked(read_options(OPTIONS, arguments, "cbt_turns", __doc__))
+    except OptionError as error:
+        return _sorry(2, error)
+    from core.manifest import DatasetError
+    from validation.schemas import TableError
+
+    try:
+        return _made(asked)
+    except (OptionError, DatasetError, TableError) as error:
+        return _sorry(2, error)
+
+
+def _asked(said: dict[str, str]) -> Asked:
+    padding_s = amount("padding", said["padding"])
+    if padding_s > MOST_PADDING_S:
+        raise OptionError(
+            f"padding: expected at most {MOST_PADDING_S:g} seconds, found {said['padding']!r}."
+        )
+    return Asked(
+        words=existing_folder("words", said["words"]),
+        recordings=existing_folder("recordings", said["recordings"]),
+        roles=None if said["roles"] == "offline" else existing_file("roles", said["roles"]),
+        padding_s=padding_s,
+        output=Path(said["output"]).expanduser(),
+    )
+
+
+def _made(asked: Asked) -> int:
+    import pandas as pd
+
+    from core.datasets.cutting import Finding, cut, without_leaks
+    from core.datasets.fetching import Wanted, obtain
+    from core.datasets.spoken_session import spoken_session
+    from experiments.spoken_files import by_hand, read_words, write_report, write_sessions
+
+    known = by_hand(asked.roles) if asked.roles else {}
+    sessions = [
+        spoken_session(name, words, known.get(name)) for name, words in read_words(asked.words)
+    ]
+    findings = [finding for session in sessions for finding in session.findings]
+    items = pd.concat([session.items for session in sessions], ignore_index=True)
+    items, leaks = without_leaks(items)
+    wanted = [Wanted(session.session_id, "") for session in sessions]
+    obtained = obtain(wanted, [asked.recordings], None)
+    for lost in obtained.lost:
+        count = int((items["session_id"] == lost.session_id).sum())
+        findings.append(Finding(None, lost.session_id, lost.kind, lost.reason, count, kept=False))
+    asked.output.mkdir(parents=True, exist_ok=True)
+    made = cut(items.assign(label=0), obtained.files, asked.output, padding_s=asked.padding_s)
+    findings += [*leaks, *made.findings]
+    write_sessions(asked.output, sessions)
+    write_report(asked.output, findings)
+    print(_said(sessions, findings, made))
+    if not made.rows:
+        return _sorry(1, f"no turn is left; see {asked.output / 'data_report.csv'}.")
+    _write_items(asked.output, items, made)
+    return 0
+
+
+def _write_items(folder: Path, items: pd.DataFrame, made: Cut) -> None:
+    import pandas as pd
+
+    from experiments.spoken_files import write_table
+    from validation.schemas import validated
+    from validation.spoken import unlabelled
+
+    clips = pd.DataFrame(made.rows)[["item_id", "audio", "seconds"]]
+    path = folder / "unlabelled.parquet"
+    table = items.merge(clips, on="item_id", validate="one_to_one")
+    write_table(path, validated(table, unlabelled(), str(path)))
+
+
+def _said(sessions: Sequence[SpokenSession], findings: Sequence[Finding], made: Cut) -> str:
+    lines = [f"{len(sessions)} recordings, {sum(len(s.turns) for s in sessions):,} turns"]
+    for place, rule in enumerate(sessions[0].rules if sessions else ()):
+        before = sum(session.rules[place].before for session in sessions)
+        after = sum(session.rules[place].after for session in sessions)
+        lines.append(f"- {rule.name}: {before:,} -> {after:,}")
+    lines.append(f"- with a clip: {len(made.rows):,}")
+    lines += [
+        f"- left out: {one.session_id}: {one.kind}: {one.found}" for one in findings if not one.kept
+    ]
+    return "\n".join(lines)
+
+
+def _sorry(code: int, why: object) -> int:
+    print(f"cbt_turns: {why}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
