@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -58,9 +59,12 @@ def cpu_torch(engine, tmp_path_factory):
         index = "--index-url https://download.pytorch.org/whl/cpu"
         return {"TORCH": f"{TORCH} {TORCHVISION} {index}"}
     base = os.environ.get("BASE_IMAGE") or images.base_image(MODEL)
+    # torchvision's wheel lacks its operators beside this torch: declared as in the other tests.
+    shutil.copytree(TINY / "torchvision_operators", folder / "operators")
     (folder / "Dockerfile").write_text(
         f"FROM {base}\nCOPY {wheel.name} /tmp/\nRUN pip install --no-cache-dir --no-compile "
         f"/tmp/{wheel.name} {TORCHVISION} && rm /tmp/{wheel.name}\n"
+        "COPY operators /opt/operators\nENV PYTHONPATH=/opt/operators\n"
     )
     name = "undertone-tests/torch-cpu:latest"
     engine.images.build(path=str(folder), tag=name, network_mode="host", rm=True)
