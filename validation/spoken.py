@@ -123,3 +123,16 @@ def ssr_labels() -> pa.DataFrameSchema:
         },
         [unique(["item_id"])],
     )
+
+
+def scores() -> pa.DataFrameSchema:
+    """Levels that a model was asked for directly, a run a row."""
+    return table_schema(
+        {
+            "item_id": column(NAME),
+            "run": column(integer(1)),
+            "score": column(integer(1, 5), nullable=True),
+        },
+        [unique(["item_id", "run"])],
+        needs_rows=True,
+    )

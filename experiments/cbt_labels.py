@@ -1,0 +1,98 @@
+"""Entry point `cbt_labels`: descriptions of patients' turns to labels 1-5, and a dataset.
+
+Reads a table of descriptions (item_id, run, description; cbt_describe writes one), embeds
+them and Table 1's anchors, and votes over the runs. Leaves similarities.csv and labels.csv,
+and with `--turns FOLDER` (of cbt_turns) a dataset folder. `--scores FILE` (item_id, run,
+score) sets numbers that were asked for directly beside them.
+
+Source: CBT-Audio, section 3.1 and appendix B.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from experiments.options import (
+    OptionError,
+    existing_file,
+    existing_folder,
+    one_of,
+    read_options,
+    truth,
+)
+
+OPTIONS = {
+    "descriptions": ("", "table of item_id, run and description, .csv or .parquet"),
+    "embedder": ("offline", "offline (MiniLM, here) or bge-m3 (the study's; from the hub once)"),
+    "scores": ("", "table of item_id, run and score 1-5 asked for directly, to compare with"),
+    "turns": ("", "folder of cbt_turns; given, its clips become a dataset with these labels"),
+    "output": ("outputs/cbt-labels", "folder to write; the dataset with turns given"),
+    "name": ("cbt-own", "the dataset's name"),
+    "licence": ("of the recordings' owners; not ours to redistribute", "of the dataset"),
+    "synthetic": ("false", "true where the recordings are nobody's voices"),
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The options, checked."""
+
+    descriptions: Path
+    embedder: str
+    scores: Path | None
+    turns: Path | None
+    output: Path
+    name: str
+    licence: str
+    synthetic: bool
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Label; 2 for a value or table that is wrong, 1 where the embedding model is not here."""
+    try:
+        asked = _asked(read_options(OPTIONS, arguments, "cbt_labels", __doc__))
+    except OptionError as error:
+        return _sorry(2, error)
+    from core.dataset import DatasetError
+    from core.embedding import EmbeddingError
+    from experiments.labelling import label
+    from validation.schemas import TableError
+
+    try:
+        print(label(asked))
+    except (OptionError, DatasetError, TableError) as error:
+        return _sorry(2, error)
+    except EmbeddingError as error:
+        return _sorry(1, error)
+    return 0
+
+
+def _asked(said: dict[str, str]) -> Asked:
+    for name in ("name", "licence"):
+        if not said[name]:
+            raise OptionError(f"{name}: expected words, found nothing.")
+    turns = existing_folder("turns", said["turns"]) if said["turns"] else None
+    if turns and not (turns / "unlabelled.parquet").is_file():
+        raise OptionError(f"turns: {said['turns']!r} has no unlabelled.parquet; run cbt_turns.")
+    return Asked(
+        descriptions=existing_file("descriptions", said["descriptions"]),
+        embedder=one_of("embedder", said["embedder"], ("offline", "bge-m3")),
+        scores=existing_file("scores", said["scores"]) if said["scores"] else None,
+        turns=turns,
+        output=Path(said["output"]).expanduser(),
+        name=said["name"],
+        licence=said["licence"],
+        synthetic=truth("synthetic", said["synthetic"]),
+    )
+
+
+def _sorry(code: int, why: object) -> int:
+    print(f"cbt_labels: {why}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
