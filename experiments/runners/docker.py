@@ -203,6 +203,20 @@ def _check_weights(job: Job) -> None:
             f"{job.card.name} has no weights at {job.weights}; fetch them with: "
             f"mlflow run . -e weights -P model={job.card.name}."
         )
+    for path in job.weights.rglob("*") if job.card.repos else ():
+        if not _readable(path):
+            raise RunnerError(
+                f"{path}: the container's user may not read it; mend with: chmod -R a+rX "
+                f"{job.weights}."
+            )
+
+
+def _readable(path: Path) -> bool:
+    # Root may read anything here; the container, where root becomes nobody, may not.
+    wanted = 0o005 if path.is_dir() else 0o004
+    if os.getuid() == 0:
+        return path.stat().st_mode & wanted == wanted
+    return os.access(path, os.R_OK | (os.X_OK if path.is_dir() else 0))
 
 
 @contextmanager

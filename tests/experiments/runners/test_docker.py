@@ -287,3 +287,15 @@ def test_an_engine_without_gpus_is_named_as_that():
     error = RuntimeError('could not select device driver "" with capabilities: [[gpu]]')
 
     assert "NVIDIA container toolkit" in runner._engine_sentence(card_of("voxtral"), error)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may read what its container may not")
+def test_weights_the_container_may_not_read_are_named(tmp_path):
+    weights = tmp_path / "weights"
+    weights.mkdir(mode=0o755)
+    (weights / "model.safetensors").touch(mode=0o600)
+    nothing = tmp_path / "nothing"
+    job = Job(card_of("voxtral"), nothing, weights, *[nothing] * 3, "bf16", "cpu")
+
+    with pytest.raises(RunnerError, match=r"model\.safetensors.*chmod -R a\+rX"):
+        runner.run(job)

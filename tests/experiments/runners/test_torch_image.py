@@ -84,6 +84,8 @@ def environment(tmp_path_factory):
     subprocess.run(
         [sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": paths}
     )
+    for path in weights.iterdir():
+        path.chmod(0o644)
     return {
         **os.environ,
         "UNDERTONE_WEIGHTS": str(place / "weights"),
