@@ -116,6 +116,50 @@ def over_silence(
     return silent
 
 
+def trimmed(words: pd.DataFrame, voiced: Sequence[tuple[float, float]]) -> pd.DataFrame:
+    """Words without the silence round them, cut to the voiced stretch that holds most of each.
+
+    A recogniser lets a turn's first and last word reach far into the pause beside it.
+    Words without times, or where nobody speaks, stay as they are.
+    """
+    cut = words.copy()
+    times = zip(words["start_s"], words["end_s"], strict=True)
+    spans = [_voiced(float(start), float(end), voiced) for start, end in times]
+    cut["start_s"], cut["end_s"] = ([span[side] for span in spans] for side in (0, 1))
+    return cut
+
+
+def in_speech(
+    stretches: Sequence[Stretch],
+    voiced: Sequence[tuple[float, float]],
+    breath_s: float = 0.5,
+) -> tuple[Stretch, ...]:
+    """A diarizer's stretches without the pauses between speakers they reach into, by start.
+
+    A pause of one speaker no longer than `breath_s` is still that speaker's.
+    """
+    parts = [
+        Stretch(max(one.start_s, since), min(one.end_s, to), one.speaker)
+        for one in stretches
+        for since, to in voiced
+        if min(one.end_s, to) > max(one.start_s, since)
+    ]
+    joined: list[Stretch] = []
+    for part in sorted(parts, key=lambda one: (one.start_s, one.end_s)):
+        last = joined[-1] if joined else None
+        if last and last.speaker == part.speaker and part.start_s - last.end_s <= breath_s:
+            joined[-1] = Stretch(last.start_s, max(last.end_s, part.end_s), part.speaker)
+        else:
+            joined.append(part)
+    return tuple(joined)
+
+
+def _voiced(start: float, end: float, voiced: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    shared = [(min(end, to) - max(start, since), since, to) for since, to in voiced]
+    most = max(shared, default=(0.0, 0.0, 0.0))
+    return (max(start, most[1]), min(end, most[2])) if most[0] > 0 else (start, end)
+
+
 def _spread(
     start: NDArray[np.float64],
     end: NDArray[np.float64],

@@ -162,14 +162,7 @@ def on_disk_file(folder: Path, wanted: Wanted) -> Path | None:
     """
     if not folder.is_dir():
         return None
-    there = [
-        path
-        for path in sorted(folder.iterdir())
-        if path.is_file()
-        and not path.name.startswith(".")
-        and path.suffix.lower() not in _NOT_SOUND
-        and not re.search(r"\.(part|ytdl)\b", path.name)
-    ]
+    there = [path for path in sorted(folder.iterdir()) if is_sound(path)]
     if exact := [path for path in there if path.stem == wanted.session_id]:
         fitting = exact
     else:
@@ -177,6 +170,16 @@ def on_disk_file(folder: Path, wanted: Wanted) -> Path | None:
     if len(fitting) > 1:
         raise FetchError("ambiguous", ", ".join(path.name for path in fitting))
     return fitting[0] if fitting else None
+
+
+def is_sound(path: Path) -> bool:
+    """Whether a file may be a recording, by its name: of any format, but whole and no side file."""
+    return (
+        path.is_file()
+        and not path.name.startswith(".")
+        and path.suffix.lower() not in _NOT_SOUND
+        and not re.search(r"\.(part|ytdl)\b", path.name)
+    )
 
 
 def kind_of(said: str) -> Kind:

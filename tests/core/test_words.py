@@ -1,7 +1,15 @@
 import numpy as np
 import pytest
 
-from core.words import Stretch, as_table, over_silence, settle, with_speakers
+from core.words import (
+    Stretch,
+    as_table,
+    in_speech,
+    over_silence,
+    settle,
+    trimmed,
+    with_speakers,
+)
 
 NO_TIME = float("nan")
 
@@ -142,3 +150,33 @@ def test_settled_words_always_have_times_in_order(count):
 
     assert np.all(np.diff(words["start_s"]) > 0)
     assert np.all(words["end_s"] >= words["start_s"])
+
+
+def test_a_word_is_cut_to_where_somebody_speaks():
+    words = as_table(
+        [word("So", 1.0, 4.9), word("yes", 5.0, 5.5), word("far", 8.0, 9.0), word("7")]
+    )
+
+    cut = trimmed(words, [(0.5, 0.9), (4.5, 6.0)])
+
+    assert list(cut["start_s"])[:3] == [4.5, 5.0, 8.0]
+    assert list(cut["end_s"])[:3] == [4.9, 5.5, 9.0]
+    assert np.isnan(cut["start_s"][3])
+
+
+def test_stretches_end_where_the_voice_does_and_keep_a_breath():
+    found = in_speech(
+        [Stretch(0.0, 5.0, "A"), Stretch(5.0, 9.0, "B")],
+        [(0.2, 2.0), (2.4, 4.0), (5.6, 7.0), (8.0, 8.5)],
+    )
+
+    assert found == (
+        Stretch(0.2, 4.0, "A"),
+        Stretch(5.6, 7.0, "B"),
+        Stretch(8.0, 8.5, "B"),
+    )
+
+
+def test_stretches_that_overlap_keep_their_overlap():
+    both = [Stretch(0.0, 4.0, "A"), Stretch(2.0, 3.0, "B")]
+    assert in_speech(both, [(0.0, 4.0)]) == tuple(both)
