@@ -1,0 +1,56 @@
+import json
+
+import pytest
+import soundfile
+import yaml
+
+from core.datasets.roleplay import read_sessions
+from experiments import cbt_check, render_sessions
+from experiments.settings import ROOT
+from tests.core.speech.tones import Hummer
+
+
+class Kokoro(Hummer):
+    """Hums with Kokoro's voices."""
+
+    name = "kokoro"
+
+
+def render(tmp_path, **options):
+    words = {"turns": tmp_path / "turns", "output": tmp_path / "sessions", **options}
+    arguments = [w for k, v in words.items() for w in (f"--{k}", str(v))]
+    return render_sessions.main(arguments, Kokoro())
+
+
+def test_a_role_play_becomes_one_recording_with_the_time_of_each_turn(tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+
+    assert render(tmp_path, limit=1) == 0
+
+    (session, *_) = read_sessions(ROOT / "demo" / "distress")
+    told = json.loads((tmp_path / "sessions" / "session_1.turns.json").read_text())
+    assert [(t["speaker"], t["text"]) for t in told["turns"]] == [
+        (turn.role, turn.text) for turn in session.turns
+    ]
+    assert {t["voice"] for t in told["turns"] if t["speaker"] == "patient"} == {"heart"}
+    assert len({t["voice"] for t in told["turns"]}) == 2
+    pauses = [
+        b["start_s"] - a["end_s"] for a, b in zip(told["turns"], told["turns"][1:], strict=False)
+    ]
+    assert pauses == pytest.approx([0.6] * len(pauses))
+    found = soundfile.info(tmp_path / "sessions" / "session_1.flac")
+    assert found.duration == pytest.approx(told["seconds"])
+
+
+def test_a_wrong_value_is_one_sentence_and_2(tmp_path, capsys):
+    assert render(tmp_path, sources="nowhere") == 2
+    assert capsys.readouterr().err == "render_sessions: sources: there is no folder 'nowhere'.\n"
+
+
+@pytest.mark.parametrize("module", [render_sessions, cbt_check])
+def test_mlproject_hands_every_option_on(module):
+    name = module.__name__.rpartition(".")[2]
+    entry = yaml.safe_load((ROOT / "MLproject").read_text())["entry_points"][name]
+
+    assert set(entry["parameters"]) == set(module.OPTIONS)
+    assert all(f"--{option} {{{option}}}" in entry["command"] for option in module.OPTIONS)
