@@ -1,0 +1,165 @@
+"""Turns to a model's descriptions or scores, through any runner. See `experiments.cbt_describe`."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from containers.runtime.card import Card, read_card
+from core import describing
+from core.audio import AudioError, prepare_clips
+from core.protocol import Response, digest, read_responses, write_requests
+from experiments.options import OptionError
+from experiments.rounds import FAILED
+from experiments.runners import Job, Site, runner
+from experiments.settings import ROOT
+from experiments.spoken_files import read_table, write_table
+from validation import spoken
+from validation.schemas import validated
+
+if TYPE_CHECKING:
+    from experiments.cbt_describe import Asked
+
+
+def ask(asked: Asked, run: Callable[[Job], None] | None = None) -> str:
+    """Ask what was not asked yet and write the table; returns what to print.
+
+    Raises:
+        OptionError: a remote endpoint would be sent more than max_requests allows.
+        RunnerError: the model did not get through; its answers so far are kept.
+    """
+    table = asked.turns / "unlabelled.parquet"
+    items = validated(read_table(table), spoken.unlabelled(), str(table))
+    items = items.head(asked.limit or len(items))
+    card = read_card(ROOT / "containers" / asked.model / "model.toml")
+    site = Site(asked.endpoint, asked.served_model, asked.offline)
+    precision = _precision(asked.precision, card)
+    image = "given"
+    if run is None:
+        _, module = runner(asked.runner, card, site)
+        run, image = module.run, module.image(card, site)
+    clips, silent = _clips(items, asked)
+    planned = describing.plan(
+        items,
+        clips,
+        kind=asked.kind,
+        runs=asked.runs,
+        temperature=asked.temperature,
+        top_p=asked.top_p,
+        seed=asked.seed,
+        model_digest=digest({"card": card.digest, "image": image, "precision": precision}),
+    )
+    job = _job(asked, card, precision, site)
+    todo = _todo(planned, read_responses(job.responses))
+    said = _amount(items, planned, todo, asked)
+    if asked.dry_run:
+        return f"{said}\nNothing was asked (dry_run=true)."
+    _allow(asked, todo, said)
+    print(said)
+    write_requests(job.requests, [one.request for one in planned])
+    if todo:
+        run(job)
+    return _written(asked, planned, read_responses(job.responses), silent)
+
+
+def _job(asked: Asked, card: Card, precision: str, site: Site) -> Job:
+    asked.output.mkdir(parents=True, exist_ok=True)
+    weights = Path(os.environ.get("UNDERTONE_WEIGHTS") or ROOT / "weights") / card.name
+    return Job(
+        card=card,
+        card_path=ROOT / "containers" / asked.model / "model.toml",
+        weights=weights,
+        requests=(asked.output / f"{asked.kind}-requests.jsonl").resolve(),
+        responses=(asked.output / f"{asked.kind}-responses.jsonl").resolve(),
+        audio=_audio(asked),
+        precision=precision,
+        device_map=asked.device_map,
+        offline=asked.offline,
+        gpus=asked.gpus,
+        site=site,
+    )
+
+
+def _audio(asked: Asked) -> Path:
+    return (asked.output / "audio").resolve()
+
+
+def _precision(said: str, card: Card) -> str:
+    known = card.capabilities.precisions
+    if said == "auto":
+        return known[0]
+    if said not in known:
+        raise OptionError(f"precision: {card.name} has no {said!r}; it has {', '.join(known)}.")
+    return said
+
+
+def _clips(items: pd.DataFrame, asked: Asked) -> tuple[dict[str, str], dict[str, str]]:
+    """Item id -> clip name, and item id -> why there is none."""
+    _audio(asked).mkdir(parents=True, exist_ok=True)
+    prepared = prepare_clips([asked.turns / name for name in items["audio"]], _audio(asked))
+    pairs = list(zip(items["item_id"], prepared, strict=True))
+    clips = {str(name): one.name for name, one in pairs if not isinstance(one, AudioError)}
+    return clips, {str(name): str(one) for name, one in pairs if isinstance(one, AudioError)}
+
+
+def _todo(planned: Sequence[describing.Run], known: dict[str, Response]) -> list[describing.Run]:
+    answered = {name for name, answer in known.items() if answer.status not in FAILED}
+    return [one for one in planned if one.request.id not in answered]
+
+
+def _amount(
+    items: pd.DataFrame,
+    planned: Sequence[describing.Run],
+    todo: Sequence[describing.Run],
+    asked: Asked,
+) -> str:
+    seconds = dict(zip(items["item_id"], items["seconds"], strict=True))
+    minutes = sum(seconds[one.item_id] for one in todo) / 60
+    said = (
+        f"{len(items):,} turns, {len(planned):,} requests, {len(todo):,} of them to be asked "
+        f"({minutes:.1f} minutes of audio"
+    )
+    if asked.price:
+        said += f", about {minutes * asked.price:.2f} dollars"
+    return said + ")."
+
+
+def _allow(asked: Asked, todo: Sequence[describing.Run], said: str) -> None:
+    if not asked.endpoint:
+        return
+    from experiments.runners._endpoint import Endpoint
+
+    endpoint = Endpoint(Site(asked.endpoint, asked.served_model, asked.offline))
+    if not endpoint.is_here and len(todo) > asked.max_requests:
+        raise OptionError(
+            f"max_requests: {said} They would leave this machine for {endpoint.host}; allow it "
+            f"with max_requests={len(todo)}."
+        )
+
+
+def _written(
+    asked: Asked,
+    planned: Sequence[describing.Run],
+    responses: dict[str, Response],
+    silent: dict[str, str],
+) -> str:
+    path = asked.output / f"{asked.kind}.csv"
+    if asked.kind == describing.SCORES:
+        made = describing.scores(planned, responses)
+        there = made["score"].notna()
+        write_table(path, validated(made, spoken.scores(), str(path)))
+        what = f"{int(there.sum()):,} of {len(made):,} answers are a level from 1 to 5"
+    else:
+        model = asked.served_model or asked.model
+        made = describing.descriptions(planned, responses, model)
+        write_table(path, validated(made, spoken.descriptions(), str(path)))
+        counts = Counter(made["status"])
+        what = ", ".join(f"{status} {n:,}" for status, n in sorted(counts.items()))
+    lines = [f"{path}: {what}"]
+    lines += [f"  no clip: {name}: {reason}" for name, reason in silent.items()]
+    return "\n".join(lines)
