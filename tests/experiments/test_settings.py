@@ -110,7 +110,9 @@ def test_help_is_instant():
 
 
 def test_an_option_of_the_task_is_taken_as_typed(dataset):
-    words = read_arguments(["--task", "manipulation", "--shots", "2", "--swap=true"], "evaluate", "")
+    words = read_arguments(
+        ["--task", "manipulation", "--shots", "2", "--swap=true"], "evaluate", ""
+    )
     settings = asked(dataset, task="manipulation", shots=words["shots"], swap=words["swap"])
 
     assert settings.of_task == {"shots": "2", "swap": "true"}
@@ -120,11 +122,20 @@ def test_an_option_of_the_task_is_taken_as_typed(dataset):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ({"task": "distress", "shots": "4"}, "shots is an option of task manipulation, and task is distress"),
-        ({"task": "manipulation", "shots": "some"}, "shots: expected a whole number, 0 or more, or auto"),
+        (
+            {"task": "distress", "shots": "4"},
+            "shots is an option of task manipulation, and task is distress",
+        ),
+        (
+            {"task": "manipulation", "shots": "some"},
+            "shots: expected a whole number, 0 or more, or auto",
+        ),
         ({"task": "manipulation", "shots": "3"}, "shots: expected an even number"),
         ({"task": "manipulation", "shotz": "4"}, "did you mean 'shots'"),
-        ({"task": "distress", "max_new_tokens": "0"}, "max_new_tokens: expected a whole number, 1 or more"),
+        (
+            {"task": "distress", "max_new_tokens": "0"},
+            "max_new_tokens: expected a whole number, 1 or more",
+        ),
     ],
 )
 def test_a_wrong_option_of_a_task_is_one_sentence_that_helps(dataset, words, said):
