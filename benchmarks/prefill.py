@@ -91,7 +91,7 @@ def _manipulation(targets: int) -> list[Request]:
         shown += [{"audio": f"exemplar{number}.wav"}, {"text": f"\nIt is {'AB'[number % 2]}.\n"}]
     questions = (
         ("verdict", "\nManipulation? A yes, B no. Answer:", YES_NO, 1),
-        ("tactic", "\nWhich tactic is it, if any? Name it:", TACTICS, 8),
+        ("tactic", "\nWhich tactic is it, if any? Name it:", TACTICS, 16),
     )
     return [
         Request(
@@ -132,7 +132,8 @@ def _prepare(work: Path, options: argparse.Namespace) -> dict[str, Any]:
     sys.path.insert(0, str(ROOT / "tests/containers"))
     qwen2_5_omni, parts = import_module("tiny.qwen2_5_omni"), import_module("tiny.parts")
 
-    qwen2_5_omni.save(work / "weights", hidden=288, layers=10)
+    # Wide and shallow with few key heads: as in the release, attention is not the larger part.
+    qwen2_5_omni.save(work / "weights", hidden=512, layers=3, key_heads=1)
     names = {f"exemplar{number}": EXEMPLAR_S for number in range(EXEMPLARS)}
     names |= {f"target{number}": TARGET_S + number % 5 / 4 for number in range(options.targets)}
     names |= {f"turn{number}": TURN_S + number % 5 / 4 for number in range(options.turns)}

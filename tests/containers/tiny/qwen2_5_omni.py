@@ -18,7 +18,15 @@ SPECIAL = {
 }
 
 
-def save(folder: Path, *, hidden: int = 32, layers: int = 2, heads: int = 4, seed: int = 0) -> None:
+def save(
+    folder: Path,
+    *,
+    hidden: int = 32,
+    layers: int = 2,
+    heads: int = 4,
+    key_heads: int = 2,
+    seed: int = 0,
+) -> None:
     """Write the checkpoint; `hidden` and `layers` are the decoder's."""
     import torch
     from safetensors.torch import save_file
@@ -64,7 +72,7 @@ def save(folder: Path, *, hidden: int = 32, layers: int = 2, heads: int = 4, see
             "intermediate_size": 2 * hidden,
             "num_hidden_layers": layers,
             "num_attention_heads": heads,
-            "num_key_value_heads": 2,
+            "num_key_value_heads": key_heads,
             "rope_parameters": {
                 "rope_type": "default",
                 "rope_theta": 1e6,
