@@ -4,12 +4,13 @@ Reads `<session>.parquet` or `.csv` tables of words (entry point cbt_words write
 the recordings they are of. Leaves unlabelled.parquet and audio/ for cbt_describe and
 cbt_labels, turns/ with every turn and its role, roles.csv, rules.csv and data_report.csv.
 A recording whose roles cannot be told is left out and named: give them with --roles FILE.
+Answers about roles are kept in answers/ and not asked for again.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from experiments.options import (
     existing_file,
     existing_folder,
     read_options,
+    whole,
 )
 
 if TYPE_CHECKING:
@@ -27,14 +29,20 @@ if TYPE_CHECKING:
 
     from core.datasets.cutting import Cut, Finding
     from core.datasets.spoken_session import SpokenSession
+    from core.roles import Roles
 
 OPTIONS = {
     "words": ("", "folder with a table of words for each recording, named by session"),
     "recordings": ("", "folder with the recordings, any format, named by session"),
     "roles": (
         "offline",
-        "offline tells them from the words, on this machine; or a CSV of session_id, speaker, role",
+        "who tells them: offline (cues in the words, on this machine), endpoint (a language model "
+        "of yours; on this machine nothing leaves it), claude (every word of the transcripts is "
+        "sent to Anthropic), or a CSV of session_id, speaker and role",
     ),
+    "roles_model": ("", "the model asked; for claude [claude-sonnet-4-5], the study's"),
+    "endpoint": ("", "for roles=endpoint: http://host:8000/v1; its key in UNDERTONE_API_KEY"),
+    "max_requests": ("0", "recordings whose transcript may leave this machine in this run"),
     "padding": ("0", "seconds kept before and after each turn, 2 at most"),
     "output": ("outputs/cbt-turns", "folder to write"),
 }
@@ -47,7 +55,10 @@ class Asked:
 
     words: Path
     recordings: Path
-    roles: Path | None
+    roles: str
+    roles_model: str
+    endpoint: str
+    max_requests: int
     padding_s: float
     output: Path
 
@@ -59,12 +70,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OptionError as error:
         return _sorry(2, error)
     from core.manifest import DatasetError
+    from experiments.runners import RunnerError
     from validation.schemas import TableError
 
     try:
         return _made(asked)
     except (OptionError, DatasetError, TableError) as error:
         return _sorry(2, error)
+    except RunnerError as error:
+        return _sorry(1, error)
 
 
 def _asked(said: dict[str, str]) -> Asked:
@@ -73,10 +87,18 @@ def _asked(said: dict[str, str]) -> Asked:
         raise OptionError(
             f"padding: expected at most {MOST_PADDING_S:g} seconds, found {said['padding']!r}."
         )
+    services = ("offline", "claude", "endpoint")
+    if said["roles"] not in services:
+        existing_file("roles", said["roles"])
+    if (said["roles"] == "endpoint") != bool(said["endpoint"]):
+        raise OptionError("endpoint: roles=endpoint asks one, and no other choice of roles does.")
     return Asked(
         words=existing_folder("words", said["words"]),
         recordings=existing_folder("recordings", said["recordings"]),
-        roles=None if said["roles"] == "offline" else existing_file("roles", said["roles"]),
+        roles=said["roles"],
+        roles_model=said["roles_model"],
+        endpoint=said["endpoint"],
+        max_requests=whole("max_requests", said["max_requests"]),
         padding_s=padding_s,
         output=Path(said["output"]).expanduser(),
     )
@@ -88,12 +110,11 @@ def _made(asked: Asked) -> int:
     from core.datasets.cutting import Finding, cut, without_leaks
     from core.datasets.fetching import Wanted, obtain
     from core.datasets.spoken_session import spoken_session
-    from experiments.spoken_files import by_hand, read_words, write_report, write_sessions
+    from experiments.spoken_files import read_words, write_report, write_sessions
 
-    known = by_hand(asked.roles) if asked.roles else {}
-    sessions = [
-        spoken_session(name, words, known.get(name)) for name, words in read_words(asked.words)
-    ]
+    tables = read_words(asked.words)
+    tell = _teller(asked)
+    sessions = [spoken_session(name, words, tell(name)) for name, words in tables]
     findings = [finding for session in sessions for finding in session.findings]
     items = pd.concat([session.items for session in sessions], ignore_index=True)
     items, leaks = without_leaks(items)
@@ -112,6 +133,34 @@ def _made(asked: Asked) -> int:
         return _sorry(1, f"no turn is left; see {asked.output / 'data_report.csv'}.")
     _write_items(asked.output, items, made)
     return 0
+
+
+def _teller(asked: Asked) -> Callable[[str], Callable[[pd.DataFrame], Roles]]:
+    """Session -> what tells the roles of its turns."""
+    from core.roles import Roles, roles
+
+    if asked.roles == "offline":
+        return lambda session: roles
+    if asked.roles in ("claude", "endpoint"):
+        from experiments import roles_service as service
+
+        kept = asked.output / "answers"
+        if asked.roles == "claude":
+            model = asked.roles_model or service.CLAUDE
+            asking = service.claude(model, kept, asked.max_requests)
+        else:
+            asking = service.endpoint(asked.endpoint, asked.roles_model, kept, asked.max_requests)
+        return lambda session: asking.roles
+    from experiments.spoken_files import by_hand
+
+    known = by_hand(Path(asked.roles))
+
+    def teller(session: str) -> Callable[[pd.DataFrame], Roles]:
+        if session not in known:
+            return roles
+        return lambda turns: Roles(known[session], 1.0, None, (), {}, "by hand")
+
+    return teller
 
 
 def _write_items(folder: Path, items: pd.DataFrame, made: Cut) -> None:

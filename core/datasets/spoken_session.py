@@ -6,7 +6,7 @@ way is a finding. Labels and clips come after.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pandas as pd
@@ -50,17 +50,18 @@ class SpokenSession:
 
 
 def spoken_session(
-    session_id: str, words: pd.DataFrame, by_hand: Mapping[str, str] | None = None
+    session_id: str, words: pd.DataFrame, tell: Callable[[pd.DataFrame], Roles] = roles
 ) -> SpokenSession:
     """The turns of a recording and those of its patient.
 
     Args:
         words: columns `core.words.WORDS`.
-        by_hand: speaker -> role, where somebody listened; then nothing is told from the words.
+        tell: gives the roles of a recording from its turns; by default the cues of
+            `core.roles`.
     """
     settled = settle(words)
     turns = merge(settled.words)
-    told = Roles(by_hand, 1.0, None, (), {}, "by hand") if by_hand else roles(turns)
+    told = tell(turns)
     kept = patient_turns(turns, told.of)
     items = pd.DataFrame(
         [

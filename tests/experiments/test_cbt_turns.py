@@ -3,7 +3,8 @@ import pytest
 import yaml
 
 from core.datasets.roleplay import read_sessions
-from experiments import cbt_turns
+from experiments import cbt_turns, roles_service
+from experiments.roles_service import Service
 from experiments.settings import ROOT
 from tests.core.datasets.releases import write_recording
 from tests.core.datasets.spoken import said
@@ -119,6 +120,8 @@ def test_a_recording_that_is_not_there_is_said_and_nothing_left_is_1(make, tmp_p
         ({"words": "nowhere"}, "words: there is no folder 'nowhere'."),
         ({"words": ROOT / "docs"}, "has no table of words"),
         ({"roles": "claud"}, "roles: there is no file 'claud'."),
+        ({"endpoint": "http://localhost:1/v1"}, "endpoint: roles=endpoint asks one"),
+        ({"roles": "endpoint"}, "endpoint: roles=endpoint asks one"),
         ({"padding": "9"}, "padding: expected at most 2 seconds, found '9'."),
     ],
 )
@@ -141,3 +144,28 @@ def test_mlproject_hands_every_option_on():
 
     assert set(entry["parameters"]) == set(cbt_turns.OPTIONS)
     assert all(f"--{name} {{{name}}}" in entry["command"] for name in cbt_turns.OPTIONS)
+
+
+def test_an_endpoint_of_ones_own_can_tell_the_roles(make, tmp_path, unclear, monkeypatch):
+    told = {"SPEAKER_00": "therapist", "SPEAKER_01": "patient", "A": "therapist", "B": "patient"}
+
+    def service(address, model, kept, may_send):
+        assert (address, kept) == ("http://localhost:8000/v1", tmp_path / "turns" / "answers")
+        return Service("own", "", lambda asked, names: {n: told[n] for n in names}, kept, may_send)
+
+    monkeypatch.setattr(roles_service, "endpoint", service)
+    assert make(roles="endpoint", endpoint="http://localhost:8000/v1") == 0
+
+    roles = pd.read_csv(tmp_path / "turns" / "roles.csv", dtype=str)
+    assert list(roles["role"]) == ["therapist", "patient"] * 2
+    assert set(roles["by"]) == {"own"}
+
+
+def test_claude_is_sent_nothing_without_leave(make, monkeypatch, capsys):
+    def service(model, kept, may_send):
+        return Service(model, "api.anthropic.com", None, kept, may_send)
+
+    monkeypatch.setattr(roles_service, "claude", service)
+
+    assert make(roles="claude") == 2
+    assert "would leave this machine for api.anthropic.com" in capsys.readouterr().err

@@ -43,6 +43,7 @@ SNAPSHOTS = {
     "manipulation/words": "9a3b89ebe6e9969e",
     "manipulation/zero_shot": "d2304c50b1b90d7a",
     "ssr/describe": "cb8747e736971faf",
+    "roles/classify": "f70be6ab293f84fc",
     "ssr/score": "464f49be86b7616c",
 }
 
