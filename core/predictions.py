@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
 import pandas as pd
 
 from core.parsing import Parsed
@@ -99,12 +98,14 @@ def distribution(response: Response | None, labels: Sequence[str]) -> dict[str, 
     tokens only. Empty where there is no response or none of the labels has any probability.
     """
     logprobs = (response.choice_logprobs if response else None) or {}
-    found = np.array([logprobs.get(label, -math.inf) for label in labels], dtype=np.float64)
-    if not np.isfinite(found).any():
+    found = [logprobs.get(label, -math.inf) for label in labels]
+    if not any(map(math.isfinite, found)):
         return {}
     # Less the largest, so that labels of tiny mass do not all round to 0.
-    weights = np.exp(found - found.max())
-    return dict(zip(labels, (weights / weights.sum()).tolist(), strict=True))
+    most = max(found)
+    weights = [math.exp(logprob - most) for logprob in found]
+    total = sum(weights)
+    return {label: weight / total for label, weight in zip(labels, weights, strict=True)}
 
 
 @dataclass(frozen=True)

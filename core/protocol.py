@@ -127,16 +127,51 @@ def request_id(item_id: str, request: Request, model: str) -> str:
 
     Batch size is left out on purpose: batches equal singles, which is tested.
     """
-    decides = dict(vars(request))
+    decides: dict[str, Any] = {**vars(request), "parts": ()}
     for planning in ("id", "prefix_parts"):
         decides.pop(planning)
-    return digest({"item": item_id, "model": model, "request": decides})
+    text = _CANONICAL.encode({"item": item_id, "model": model, "request": decides})
+    # The last one: what follows it in the order of the keys is numbers and an escaped text.
+    before, _, after = text.rpartition(_NO_PARTS)
+    return _digest_of(f'{before}"parts":[{_canonical_parts(request)}]{after}')
 
 
 def digest(value: Any) -> str:
     """First 32 hex digits of the sha256 of a value's canonical JSON."""
-    text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return _digest_of(_CANONICAL.encode(value))
+
+
+def _digest_of(text: str) -> str:
     return sha256(text.encode()).hexdigest()[:32]
+
+
+class _PartsJson:
+    """JSON of a request's parts, without its brackets.
+
+    Requests about one dialogue after another begin with the same exemplars, which are most
+    of their parts; what the last request began with is not encoded again.
+    """
+
+    def __init__(self, encoder: json.JSONEncoder) -> None:
+        self._encoder = encoder
+        self._last: tuple[tuple[dict[str, Any], ...], str] = ((), "")
+
+    def __call__(self, request: Request) -> str:
+        shared = request.parts[: request.prefix_parts]
+        known, before = self._last
+        if shared != known:
+            before = self._encoder.encode(shared)[1:-1]
+            # Copies: a part that was changed in place since is another part.
+            self._last = (tuple(dict(part) for part in shared), before)
+        after = self._encoder.encode(request.parts[request.prefix_parts :])[1:-1]
+        return f"{before},{after}" if before and after else before or after
+
+
+_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+# ensure_ascii keeps U+2028 and lone surrogates from splitting or breaking a line.
+_LINE = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+_NO_PARTS = '"parts":[]'
+_canonical_parts = _PartsJson(_CANONICAL)
 
 
 def read_requests(path: Path) -> list[Request]:
@@ -160,9 +195,12 @@ def read_requests(path: Path) -> list[Request]:
 def write_requests(path: Path, requests: Iterable[Request]) -> None:
     """Replace a file by these requests: written whole beside it, then renamed."""
     part = path.with_name(path.name + ".part")
+    parts_of = _PartsJson(_LINE)
     with part.open("w", encoding="utf-8") as stream:
         for request in requests:
-            stream.write(_line(vars(request)))
+            # The first one: what stands before it is escaped texts.
+            before, _, after = _line({**vars(request), "parts": ()}).partition(_NO_PARTS)
+            stream.write(f'{before}"parts":[{parts_of(request)}]{after}')
         stream.flush()
         os.fsync(stream.fileno())
     part.replace(path)
@@ -229,8 +267,7 @@ def _cut_unfinished_line(path: Path) -> int:
 
 
 def _line(record: dict[str, Any]) -> str:
-    # ensure_ascii keeps U+2028 and lone surrogates from splitting or breaking a line.
-    return json.dumps(record, ensure_ascii=True, separators=(",", ":"), allow_nan=False) + "\n"
+    return _LINE.encode(record) + "\n"
 
 
 def _numbered_lines(path: Path) -> Iterator[tuple[int, str]]:

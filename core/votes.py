@@ -8,8 +8,10 @@ only tokens (the constraint comes first), then temperature, then top-p.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
+from itertools import accumulate
 from typing import TypeVar
 
 import numpy as np
@@ -41,25 +43,33 @@ def sampling_distribution(
         raise ValueError(
             f"expected temperature >= 0 and 0 < top_p <= 1, found {temperature} and {top_p}."
         )
-    found = np.array(list(logprobs.values()), dtype=np.float64)
-    if np.isnan(found).any() or not (found > -math.inf).any():
-        raise ValueError(
-            f"expected a log probability for a label at least, found {dict(logprobs)}."
-        )
-    likeliest_first = np.argsort(-found, kind="stable")
+    found = dict(logprobs)
+    if any(map(math.isnan, found.values())) or not any(p > -math.inf for p in found.values()):
+        raise ValueError(f"expected a log probability for a label at least, found {found}.")
+    # Plain floats: for a dozen labels an array costs ten times its arithmetic.
+    likeliest_first = sorted(found, key=found.__getitem__, reverse=True)
+    most = found[likeliest_first[0]]
     if temperature == 0:
-        kept = likeliest_first[:1]
-        weights = np.ones_like(found)
+        kept = {likeliest_first[0]: 1.0}
     else:
         # A tiny temperature sends all but the likeliest to -inf, which is meant.
-        with np.errstate(over="ignore"):
-            weights = np.exp((found - found.max()) / temperature)
-        shares = weights[likeliest_first] / weights.sum()
-        before = np.concatenate([[0.0], np.cumsum(shares)[:-1]])
-        kept = likeliest_first[before < top_p]
-    probabilities = np.zeros_like(found)
-    probabilities[kept] = weights[kept] / weights[kept].sum()
-    return dict(zip(logprobs, probabilities.tolist(), strict=True))
+        weights = {label: math.exp((p - most) / temperature) for label, p in found.items()}
+        kept = _nucleus(weights, likeliest_first, top_p)
+    held = sum(kept.values())
+    return {label: kept.get(label, 0.0) / held for label in found}
+
+
+def _nucleus(
+    weights: Mapping[str, float], likeliest_first: Sequence[str], top_p: float
+) -> dict[str, float]:
+    total, before = sum(weights.values()), 0.0
+    kept: dict[str, float] = {}
+    for label in likeliest_first:
+        if before >= top_p:
+            break
+        kept[label] = weights[label]
+        before += weights[label] / total
+    return kept
 
 
 def draw(logprobs: Mapping[str, float], *, temperature: float, top_p: float, seed: int) -> str:
@@ -78,11 +88,14 @@ def draws(
     """A label for each seed; equal to as many calls of `draw`."""
     shares = sampling_distribution(logprobs, temperature=temperature, top_p=top_p)
     labels = list(shares)
-    reached = np.cumsum(list(shares.values()))
-    reached /= reached[-1]
+    reached = list(accumulate(shares.values()))
+    if max(shares.values()) == reached[-1]:
+        # Wherever the draw fell, it would find the only label that is left.
+        return [max(shares, key=shares.__getitem__)] * len(seeds)
     # What Generator.choice does with p, without its checks, which take longer than the draw.
+    reached = [share / reached[-1] for share in reached]
     points = [np.random.default_rng(seed).random() for seed in seeds]
-    return [labels[place] for place in np.searchsorted(reached, points, side="right").tolist()]
+    return [labels[bisect_right(reached, point)] for point in points]
 
 
 def majority(votes: Sequence[V | None]) -> V | None:

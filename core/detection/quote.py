@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-
-import numpy as np
-from numpy.typing import NDArray
+from functools import lru_cache
 
 from core.detection.questions import MOST_WORDS
 from core.predictions import unusable
@@ -93,18 +91,14 @@ def where_said(quote: str, transcript: str) -> Said:
     of the quote's words and is at least `LEAST_RATIO` like it when both are sorted by word:
     any two sentences have many letters in common, so letters alone would find anything.
     """
-    turns = [_turn(line) for line in transcript.splitlines() if line.strip()]
+    turns = _turns(transcript)
     named, rest = _turn(quote)
-    sought = _words(rest if named and named in {speaker for speaker, _ in turns} else quote)
-    spoken = [_words(text) for _, text in turns]
+    sought = _words(rest if named and any(named == speaker for speaker, _ in turns) else quote)
     if not sought:
         return Said("absent", None, None, 0.0)
-    for number, words in enumerate(spoken):
-        if _position(words, sought) is not None:
-            return Said("exact", number + 1, turns[number][0], 1.0)
-    everything = [word for words in spoken for word in words]
-    if (start := _position(everything, sought)) is not None:
-        number = _turn_at(spoken, start)
+    spoken = [words for _, words in turns]
+    number = _turn_with(spoken, sought)
+    if number is not None:
         return Said("exact", number + 1, turns[number][0], 1.0)
     ratios = [_best_stretch(words, sought) for words in spoken]
     if not any(ratios):
@@ -119,6 +113,14 @@ def token_sort_ratio(one: Sequence[str], other: Sequence[str]) -> float:
     return SequenceMatcher(None, first, second, autojunk=False).ratio()
 
 
+# Three conditions look quotes up in one transcript, one after the other at best.
+@lru_cache(maxsize=1024)
+def _turns(transcript: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Speaker and words of each line that is not blank."""
+    turns = [_turn(line) for line in transcript.splitlines() if line.strip()]
+    return tuple((speaker, tuple(_words(text))) for speaker, text in turns)
+
+
 def _turn(line: str) -> tuple[str, str]:
     match = _TURN.fullmatch(line)
     return (match[1].strip(), match[2]) if match else ("", line)
@@ -128,9 +130,21 @@ def _words(text: str) -> list[str]:
     return _WORD.findall(text.translate(_QUOTES).casefold())
 
 
-def _position(words: Sequence[str], sought: Sequence[str]) -> int | None:
-    starts = range(len(words) - len(sought) + 1)
-    return next((at for at in starts if words[at : at + len(sought)] == sought), None)
+def _turn_with(spoken: Sequence[Sequence[str]], sought: Sequence[str]) -> int | None:
+    """The first turn that holds the words side by side; else the one in which they begin."""
+    wanted = _line(sought)
+    lines = [_line(words) for words in spoken]
+    for number, line in enumerate(lines):
+        if wanted in line:
+            return number
+    everything = _line([word for words in spoken for word in words])
+    at = everything.find(wanted)
+    return None if at < 0 else _turn_at(spoken, everything.count(" ", 0, at))
+
+
+def _line(words: Sequence[str]) -> str:
+    """The words with a space around each, so that none is found inside another."""
+    return f" {' '.join(words)} "
 
 
 def _turn_at(spoken: Sequence[Sequence[str]], word: int) -> int:
@@ -143,22 +157,28 @@ def _turn_at(spoken: Sequence[Sequence[str]], word: int) -> int:
 
 def _best_stretch(words: Sequence[str], sought: Sequence[str]) -> float:
     """The largest ratio of a stretch of the words, or 0 where none counts as the source."""
+    wanted = Counter(sought)
+    if 2 * _held(words, wanted) < len(sought):
+        return 0.0
     best = 0.0
-    wanted = " ".join(sorted(sought))
+    likeness = SequenceMatcher(None, "", " ".join(sorted(sought)), autojunk=False)
     for length in {max(1, min(len(words), len(sought) + by)) for by in (-1, 0, 1)}:
-        for at in np.flatnonzero(2 * _shared(words, sought, length) >= len(sought)).tolist():
-            stretch = " ".join(sorted(words[at : at + length]))
-            best = max(best, SequenceMatcher(None, stretch, wanted, autojunk=False).ratio())
+        for at in range(len(words) - length + 1):
+            stretch = words[at : at + length]
+            if 2 * _held(stretch, wanted) < len(sought):
+                continue
+            likeness.set_seq1(" ".join(sorted(stretch)))
+            # Two upper bounds of the ratio, which takes far longer than they do.
+            least = max(best, LEAST_RATIO)
+            if likeness.real_quick_ratio() >= least and likeness.quick_ratio() >= least:
+                best = max(best, likeness.ratio())
     return best if best >= LEAST_RATIO else 0.0
 
 
-def _shared(words: Sequence[str], sought: Sequence[str], length: int) -> NDArray[np.int64]:
-    """How many of the quote's words each stretch of `length` words holds."""
-    if not words:
-        return np.empty(0, dtype=np.int64)
-    wanted = Counter(sought)
-    is_word = np.array(words)[:, None] == np.array(list(wanted))
-    summed = np.concatenate([np.zeros((1, len(wanted)), np.int64), np.cumsum(is_word, axis=0)])
-    held = summed[length:] - summed[:-length]
-    shared: NDArray[np.int64] = np.minimum(held, list(wanted.values())).sum(-1)
-    return shared
+def _held(words: Sequence[str], wanted: Mapping[str, int]) -> int:
+    """How many of the wanted words are among these, each as often as it is wanted."""
+    found: dict[str, int] = {}
+    for word in words:
+        if word in wanted:
+            found[word] = found.get(word, 0) + 1
+    return sum(min(count, wanted[word]) for word, count in found.items())

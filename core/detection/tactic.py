@@ -21,8 +21,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from core.detection.questions import TEMPERATURE, TOP_P, VOTES
 from core.predictions import distribution, unusable
 from core.protocol import Response
@@ -86,13 +84,17 @@ def orders(
     """
     logs = {option: math.log(p) if p else -math.inf for option, p in shares.items()}
     kept = sampling_distribution(logs, temperature=temperature, top_p=top_p)
-    with np.errstate(divide="ignore"):
-        weights = np.log(np.array(list(kept.values())))
+    weights = [math.log(p) if p else -math.inf for p in kept.values()]
+    if sum(p > 0 for p in kept.values()) == 1:
+        # Noise cannot put anything before the only option that is left.
+        return [_by_key(dict(zip(shares, weights, strict=True)), shares) for _ in seeds]
     found = []
     for seed in seeds:
         # The largest of log p + Gumbel noise is a draw by p; in order, draws without putting back.
-        keys = weights + generator(seed, "order").gumbel(size=len(shares))
-        drawn = dict(zip(shares, keys.tolist(), strict=True))
+        noise = generator(seed, "order").gumbel(size=len(shares)).tolist()
+        drawn = {
+            option: weight + by for option, weight, by in zip(shares, weights, noise, strict=True)
+        }
         found.append(_by_key(drawn, shares))
     return found
 
@@ -126,7 +128,7 @@ def decided(votes: Sequence[str], passes: Sequence[Mapping[str, float]]) -> str:
     tied = sorted((vote for vote, count in counted.items() if count == most), key=order.index)
     if len(tied) == 1:
         return tied[0]
-    means = {vote: float(np.mean([shares[vote] for shares in passes])) for vote in tied}
+    means = {vote: sum(shares[vote] for shares in passes) / len(passes) for vote in tied}
     best = max((vote for vote in tied if vote != NONE), key=lambda vote: means[vote])
     if NONE in tied and means[best] - means[NONE] < LEAST_LEAD_OVER_NONE:
         return NONE

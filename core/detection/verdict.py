@@ -15,8 +15,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-import numpy as np
+from functools import lru_cache
 
 from core.detection.questions import TEMPERATURE, TOP_P, VOTES, letters
 from core.parsing import Parsed, verdict, yes_no
@@ -104,20 +103,27 @@ def needs_words(entries: Sequence[PlannedRequest], responses: Mapping[str, Respo
 def _drawn(orders: Sequence[Response | None], seed: int) -> Verdict:
     each = [distribution(response, LABELS) for response in orders]
     # Both orders count alike, so that what favours the first option cancels.
-    shares = {label: float(np.mean([one[label] for one in each])) for label in LABELS}
-    logs = {label: math.log(p) if p else -math.inf for label, p in shares.items()}
-    seeds = [seed_of(seed, "vote", str(vote)) for vote in range(VOTES)]
-    votes = draws(logs, temperature=TEMPERATURE, top_p=TOP_P, seeds=seeds)
+    shares = {label: sum(one[label] for one in each) / len(each) for label in LABELS}
+    votes = _votes(shares["YES"], shares["NO"], seed)
     return Verdict(
         prediction=majority(votes),
         status="ok",
         reason=None,
-        votes=tuple(votes),
+        votes=votes,
         paths=("letters",) * VOTES,
         shares=shares,
         expected=shares["YES"],
         position_bias=each[0]["YES"] - each[1]["YES"] if len(each) == 2 else math.nan,
     )
+
+
+# A run judges a dialogue when it plans what to ask next and again for its table; a seeded
+# generator takes longer to make than everything else in a verdict.
+@lru_cache(maxsize=2**14)
+def _votes(yes: float, no: float, seed: int) -> tuple[str, ...]:
+    logs = {label: math.log(p) if p else -math.inf for label, p in (("YES", yes), ("NO", no))}
+    seeds = [seed_of(seed, "vote", str(vote)) for vote in range(VOTES)]
+    return tuple(draws(logs, temperature=TEMPERATURE, top_p=TOP_P, seeds=seeds))
 
 
 def _from_words(response: Response | None) -> Verdict:

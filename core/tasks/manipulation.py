@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -70,6 +70,8 @@ COLUMNS = (
     *("quote_match", "quote_turn", "quote_speaker", "quote_ratio", "voices", "exemplar"),
     "fallbacks",
 )
+ASKED_ABOUT = ("item_id", "transcript")
+"""Columns of the manifest that requests are made of."""
 EXEMPLARS_AS_TRANSCRIPTS = "exemplars_as_transcripts"
 
 
@@ -119,7 +121,7 @@ def plan(
     if condition not in CONDITIONS:
         raise TaskError(f"{NAME}: expected a condition of {CONDITIONS}, found {condition!r}.")
     asking = _asking(items, seed, settings, audio, model_digest, exemplars, clips_per_prompt)
-    return answer_requests(asking, items.to_dict("records"), condition)
+    return answer_requests(asking, _rows(items, *ASKED_ABOUT), condition)
 
 
 def follow_up(
@@ -136,20 +138,20 @@ def follow_up(
 ) -> list[PlannedRequest]:
     """YES or NO in words where letters failed; tactic and quote of YES; a quote's one retry."""
     asking = _asking(items, seed, settings, audio, model_digest, exemplars, clips_per_prompt)
-    rows = {str(row["item_id"]): row for row in items.to_dict("records")}
+    rows = {str(row["item_id"]): row for row in _rows(items, *ASKED_ABOUT)}
     swapped = asking.chosen["swap"] == "true"
     more: list[PlannedRequest] = []
     for item_id, condition, entries in _by_item(planned):
         row, asked = rows[item_id], {entry.purpose: entry for entry in entries}
-        if needs_words(entries, responses):
+        if "tactic" in asked:
+            # The verdict was YES, and its answers are not asked for again.
+            if "quote_retry" not in asked and is_empty(responses.get(asked["quote"].request.id)):
+                more.append(quote_request(asking, row, condition, short=True))
+        elif needs_words(entries, responses):
             more.append(words_request(asking, row, condition))
-        elif judge(entries, responses, swapped=swapped).prediction != "YES":
-            continue
-        elif "tactic" not in asked:
+        elif judge(entries, responses, swapped=swapped).prediction == "YES":
             more.append(tactic_request(asking, row, condition))
             more.append(quote_request(asking, row, condition, short=False))
-        elif "quote_retry" not in asked and is_empty(responses.get(asked["quote"].request.id)):
-            more.append(quote_request(asking, row, condition, short=True))
     return more
 
 
@@ -161,7 +163,8 @@ def predict(
 ) -> pd.DataFrame:
     """One row a dialogue and condition: `prediction` is the votes' majority, `expected` p(YES)."""
     chosen = checked_settings(NAME, SETTINGS, settings or {})
-    rows = {str(row["item_id"]): row for row in items.to_dict("records")}
+    told = _rows(items, *ASKED_ABOUT, "label", "techniques", "voices")
+    rows = {str(row["item_id"]): row for row in told}
     found = [
         _row(rows[item_id], condition, entries, responses, chosen)
         for item_id, condition, entries in _by_item(planned)
@@ -227,6 +230,13 @@ def _asking(
     return Asking(chosen, seed, audio, model_digest, shown, clips_per_prompt)
 
 
+def _rows(items: pd.DataFrame, *columns: str) -> list[dict[Hashable, Any]]:
+    """The items, row by row, with those of the columns they have."""
+    kept = items[[column for column in columns if column in items]]
+    # Out of a column of strings one text at a time takes longer than all of them at once.
+    return kept.astype(object).to_dict("records")
+
+
 def _by_item(
     planned: Sequence[PlannedRequest],
 ) -> Iterator[tuple[str, str, list[PlannedRequest]]]:
@@ -253,7 +263,8 @@ def _row(
     shares = verdict.shares or {}
     took = {name for response in came for name in response.fallbacks}
     before, own = _apart(entries[0].request)
-    if condition != "TO" and _texts(before) and not any("audio" in part for part in before):
+    shown, played = _exemplars(before)
+    if condition != "TO" and shown and not played:
         took.add(EXEMPLARS_AS_TRANSCRIPTS)
     return {
         "item_id": str(item["item_id"]),
@@ -276,8 +287,8 @@ def _row(
         "position_bias": verdict.position_bias,
         "gold_tactics": item.get("techniques"),
         "voices": item.get("voices"),
-        "exemplar": any(part in before for part in own if "audio" in part)
-        or str(item["transcript"]) in _texts(before),
+        "exemplar": any(part["audio"] in played for part in own if "audio" in part)
+        or str(item["transcript"]) in shown,
         "fallbacks": _joined(sorted(took)),
         **_of_tactic(asked, responses, chosen),
         **_of_quote(asked, responses, str(item["transcript"])),
@@ -289,9 +300,10 @@ def _apart(request: Request) -> tuple[Sequence[Part], Sequence[Part]]:
     return request.parts[: request.prefix_parts], request.parts[request.prefix_parts :]
 
 
-def _texts(before: Sequence[Part]) -> list[str]:
-    """Transcripts of exemplars."""
-    return [part["text"] for part in before if part.get("slot") == "exemplar"]
+def _exemplars(before: Sequence[Part]) -> tuple[list[str], list[str]]:
+    """Transcripts and clips of exemplars."""
+    shown = [part["text"] for part in before if part.get("slot") == "exemplar"]
+    return shown, [part["audio"] for part in before if "audio" in part]
 
 
 def _of_tactic(
