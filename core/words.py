@@ -154,6 +154,31 @@ def in_speech(
     return tuple(joined)
 
 
+def reaching(
+    words: pd.DataFrame, stretches: Sequence[Stretch], most_s: float = 0.5
+) -> pd.DataFrame:
+    """Words of which the first and last of each stretch reach to its ends.
+
+    Recognisers place a first word late; the sound before it is still its speaker's. Only
+    over `most_s`: more than that is a word that was not recognised.
+    """
+    reached = words.copy()
+    start, end = (words[name].to_numpy(float, copy=True) for name in ("start_s", "end_s"))
+    middle, speakers = (start + end) / 2, words["speaker"].to_numpy(object)
+    for one in stretches:
+        inside = (middle >= one.start_s) & (middle <= one.end_s) & (speakers == one.speaker)
+        places = np.flatnonzero(inside)
+        if not len(places):
+            continue
+        first, last = places[np.argmin(start[places])], places[np.argmax(end[places])]
+        if 0 < start[first] - one.start_s <= most_s:
+            start[first] = one.start_s
+        if 0 < one.end_s - end[last] <= most_s:
+            end[last] = one.end_s
+    reached["start_s"], reached["end_s"] = start, end
+    return reached
+
+
 def _voiced(start: float, end: float, voiced: Sequence[tuple[float, float]]) -> tuple[float, float]:
     shared = [(min(end, to) - max(start, since), since, to) for since, to in voiced]
     most = max(shared, default=(0.0, 0.0, 0.0))

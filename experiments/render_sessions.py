@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from experiments.options import OptionError, existing_folder, read_options, whol
 
 if TYPE_CHECKING:
     from core.datasets.roleplay import Session
-    from core.speech.engine import Engine
+    from core.speech.engine import Engine, Sound
 
 OPTIONS = {
     "sources": ("demo/distress", "folder with session_*.toml"),
@@ -27,6 +28,10 @@ OPTIONS = {
 # Between speakers, as people leave it; a study's pause of 5 s would be a turn of its own.
 GAP_S = 0.6
 VOICE_SEED = 0
+# A frame this far under its turn's level is breath or noise; what leads up to the voice and
+# what fades from it lies within the edge.
+UNDER_DB = 14.0
+EDGE_S = 0.05
 
 
 def main(arguments: Sequence[str] | None = None, engine: Engine | None = None) -> int:
@@ -76,7 +81,7 @@ def _render(session: Session, output: Path, kept: Path, engine: Engine) -> None:
                 turn.role,
                 voices[turn.role].name,
                 turn.text,
-                spoken_turn(engine, turn.text, voices[turn.role].id, kept),
+                _voiced(spoken_turn(engine, turn.text, voices[turn.role].id, kept)),
             )
             for turn in session.turns
         ],
@@ -85,6 +90,25 @@ def _render(session: Session, output: Path, kept: Path, engine: Engine) -> None:
     path = output / f"{session.session_id}.flac"
     write_clip(path, clip)
     print(f"{path}: {clip.seconds:.1f} s, {len(session.turns)} turns")
+
+
+def _voiced(sound: Sound | None) -> Sound | None:
+    """The sound from its first to its last frame of voice, so that a turn's times are the voice's.
+
+    Some of Kokoro's voices end in half a second of breath that is no speech.
+    """
+    import numpy as np
+
+    if sound is None:
+        return None
+    width = sound.rate_hz // 50
+    frames = sound.samples[: len(sound.samples) // width * width].reshape(-1, width)
+    levels = np.sqrt(np.square(frames, dtype=np.float64).mean(axis=1))
+    whole = np.sqrt(np.square(sound.samples, dtype=np.float64).mean())
+    loud = np.flatnonzero(levels > whole * 10 ** (-UNDER_DB / 20))
+    edge = round(EDGE_S * sound.rate_hz)
+    first, last = max(0, loud[0] * width - edge), (loud[-1] + 1) * width + edge
+    return replace(sound, samples=sound.samples[first:last])
 
 
 def _sorry(code: int, why: object) -> int:

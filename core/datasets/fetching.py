@@ -68,7 +68,7 @@ _SIGNS: tuple[tuple[Kind, str], ...] = (
 # Left behind by yt-dlp and by people beside the sound.
 _NOT_SOUND = {
     *(".json", ".toml", ".txt", ".csv", ".tsv", ".md", ".xlsx", ".pdf", ".vtt", ".srt", ".ass"),
-    *(".lrc", ".jpg", ".jpeg", ".png", ".webp", ".description", ".temp"),
+    *(".lrc", ".stm", ".rttm", ".jpg", ".jpeg", ".png", ".webp", ".description", ".temp"),
 }
 # After so many in a row the next would fail as well, and asking on is what gets one blocked.
 FAILURES_IN_A_ROW = 3

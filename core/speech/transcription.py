@@ -9,7 +9,7 @@ study's own, WhisperX with pyannote on a GPU, would give the same table.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.metadata import version
 from typing import Any
@@ -19,7 +19,15 @@ import pandas as pd
 
 from core.speech.engine import Samples, SpeechError
 from core.speech.listening import MODEL_SHA256, model_folder
-from core.words import Stretch, as_table, in_speech, over_silence, trimmed, with_speakers
+from core.words import (
+    Stretch,
+    as_table,
+    in_speech,
+    over_silence,
+    reaching,
+    trimmed,
+    with_speakers,
+)
 
 
 @dataclass(frozen=True)
@@ -47,10 +55,12 @@ def transcribe(
     """Words of a recording, (n,) float32 mono at 16 kHz."""
     words = recognise(samples)
     heard = diarize(samples)
+    heard = replace(heard, stretches=in_speech(heard.stretches, heard.voiced))
     invented = over_silence(words, heard.voiced)
     text = " ".join(words["word"][invented])
     kept = trimmed(words[~invented].reset_index(drop=True), heard.voiced)
-    return Transcription(with_speakers(kept, heard.stretches), heard, text)
+    told = with_speakers(kept, heard.stretches)
+    return Transcription(reaching(told, heard.stretches), heard, text)
 
 
 def whisper(threads: int = 1) -> Callable[[Samples], pd.DataFrame]:
@@ -116,7 +126,7 @@ def senko() -> Callable[[Samples], Diarization]:
             for one in found["merged_segments"]
         )
         voiced = tuple((float(since), float(to)) for since, to in found["vad"])
-        return Diarization(in_speech(stretches, voiced), voiced)
+        return Diarization(stretches, voiced)
 
     return diarize
 
@@ -124,7 +134,7 @@ def senko() -> Callable[[Samples], Diarization]:
 def offline_version() -> str:
     """What decides the words: under another version a recording is transcribed anew."""
     versions = [f"{name}=={_version(name)}" for name in ("faster-whisper", "senko", "silero-vad")]
-    return " ".join((*versions, f"tiny.en {MODEL_SHA256[:8]}", "words 2"))
+    return " ".join((*versions, f"tiny.en {MODEL_SHA256[:8]}", "words 3"))
 
 
 def _library(name: str) -> Any:

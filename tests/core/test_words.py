@@ -6,6 +6,7 @@ from core.words import (
     as_table,
     in_speech,
     over_silence,
+    reaching,
     settle,
     trimmed,
     with_speakers,
@@ -180,3 +181,20 @@ def test_stretches_end_where_the_voice_does_and_keep_a_breath():
 def test_stretches_that_overlap_keep_their_overlap():
     both = [Stretch(0.0, 4.0, "A"), Stretch(2.0, 3.0, "B")]
     assert in_speech(both, [(0.0, 4.0)]) == tuple(both)
+
+
+def test_the_first_and_last_word_reach_to_the_ends_of_their_stretch():
+    words = as_table(
+        [
+            word("Too", 1.3, 1.5, "A"),
+            word("quiet.", 1.5, 1.8, "A"),
+            word("Yes.", 5.0, 5.2, "B"),
+            word("7", speaker="A"),
+        ]
+    )
+
+    reached = reaching(words, [Stretch(1.0, 2.0, "A"), Stretch(4.0, 5.5, "B"), Stretch(8, 9, "A")])
+
+    assert list(reached["start_s"])[:3] == [1.0, 1.5, 5.0]  # a second before "Yes." is too much
+    assert list(reached["end_s"])[:3] == [1.5, 2.0, 5.5]
+    assert np.isnan(reached["start_s"][3])

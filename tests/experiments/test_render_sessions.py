@@ -1,13 +1,15 @@
 import json
 
+import numpy as np
 import pytest
 import soundfile
 import yaml
 
 from core.datasets.roleplay import read_sessions
+from core.speech.engine import Sound
 from experiments import cbt_check, render_sessions
 from experiments.settings import ROOT
-from tests.core.speech.tones import Hummer
+from tests.core.speech.tones import Hummer, tone
 
 
 class Kokoro(Hummer):
@@ -40,6 +42,14 @@ def test_a_role_play_becomes_one_recording_with_the_time_of_each_turn(tmp_path, 
     assert pauses == pytest.approx([0.6] * len(pauses))
     found = soundfile.info(tmp_path / "sessions" / "session_1.flac")
     assert found.duration == pytest.approx(told["seconds"])
+
+
+def test_breath_after_a_turn_is_no_part_of_it():
+    breath = np.full(8_000, 0.001, np.float32)
+    sound = Sound(np.concatenate([tone(1.0), breath]), 16_000)
+
+    # The voice and 50 ms behind it.
+    assert render_sessions._voiced(sound).seconds == pytest.approx(1.05)
 
 
 def test_a_wrong_value_is_one_sentence_and_2(tmp_path, capsys):
