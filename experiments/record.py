@@ -128,6 +128,11 @@ def note(evaluation: Evaluation, answered: Sequence[Coverage]) -> str:
     )
     if plan.dataset.synthetic:
         parts.append("**Synthetic data**: written and voiced for testing, nobody's therapy.")
+    released = plan.dataset.about.get("released")
+    if isinstance(released, int):
+        parts.append(
+            f"The dataset holds {len(plan.dataset.items):,} of {released:,} released turns."
+        )
     if plan.card.verified != "weights":
         parts.append(f"Model verified: {plan.card.verified}; not yet run with its real weights.")
     parts += evaluation.notes

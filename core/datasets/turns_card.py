@@ -125,13 +125,17 @@ def said(card: TurnsCard) -> str:
     ]
     lines += [f"- {note}" for note in card.notes]
     if card.losses:
-        lines.append(f"- lost: {card.released - card.turns:,} turns")
+        lines.append(f"- lost: {_counted(card.released - card.turns, 'turn')}")
         lines += [
-            f"  - {loss.turns:,} turns of {loss.recordings:,} recordings, {loss.kind}: "
-            f"{loss.meaning}"
+            f"  - {_counted(loss.turns, 'turn')} of {_counted(loss.recordings, 'recording')}, "
+            f"{loss.kind}: {loss.meaning}"
             for loss in card.losses
         ]
     if card.kept_findings:
         odd = ", ".join(f"{kind} {n:,}" for kind, n in sorted(card.kept_findings.items()))
         lines.append(f"- kept, and worth a look: {odd}")
     return "\n".join(lines)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")

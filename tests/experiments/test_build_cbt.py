@@ -65,7 +65,7 @@ def test_a_release_becomes_a_dataset_of_what_could_be_had(build, tmp_path, capsy
     assert dataset.about["lost"] == {"private": 1, "past_the_end": 1}
     said = capsys.readouterr().out
     assert "cbt-audio: 3 of 5 turns, 2 of 3 recordings" in said
-    assert "1 turns of 1 recordings, private: the video is private" in said
+    assert "1 turn of 1 recording, private: the video is private" in said
 
 
 def test_every_finding_is_in_the_report(build, tmp_path):
@@ -205,6 +205,34 @@ def test_turns_of_a_session_come_back_as_they_were_spoken(tmp_path):
         clip, _ = soundfile.read(tmp_path / "set" / ours)
         samples, _ = soundfile.read(ROOT / "demo/distress" / row["audio"])
         assert np.abs(clip - samples).max() < 1e-4
+
+
+def test_a_name_that_is_no_folder_is_asked_of_the_hub(build, release, monkeypatch, tmp_path):
+    asked = []
+
+    def snapshot_download(repo_id, **options):
+        asked.append(
+            (repo_id, options["repo_type"], options["revision"], options["allow_patterns"])
+        )
+        return str(release)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot_download)
+
+    assert build(release="CodyWho/cbt-audio", revision="abc") == 0
+    assert asked == [("CodyWho/cbt-audio", "dataset", "abc", ["data/*.csv"])]
+
+
+def test_a_hub_that_does_not_answer_is_one_sentence(build, monkeypatch, capsys):
+    def snapshot_download(repo_id, **options):
+        raise OSError("We couldn't connect\nto the hub")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot_download)
+
+    assert build(release="CodyWho/cbt-audio") == 2
+    assert capsys.readouterr().err == (
+        "build_cbt: release: no folder 'CodyWho/cbt-audio', and the hub did not give it "
+        "(We couldn't connect).\n"
+    )
 
 
 def test_mlproject_hands_every_option_on():

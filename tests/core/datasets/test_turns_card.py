@@ -36,5 +36,5 @@ def test_a_card_says_n_of_n_and_every_reason():
 
     assert text.startswith("cbt: 4 of 10 turns, 2 of 3 recordings\n")
     assert "3: 2 (50.0%)" in text
-    assert "5 turns of 1 recordings, private: it is private" in text
+    assert "5 turns of 1 recording, private: it is private" in text
     assert "kept, and worth a look: overlapping 1" in text
