@@ -27,6 +27,7 @@ from core.manifest import FORMATS, Cells, DatasetError, is_nothing, read_cells, 
 __all__ = ["Dataset", "DatasetError", "read_dataset", "write_dataset"]
 
 SCHEMA = 1
+LONGEST_NAME = 200
 _OWN = ("schema", "name", "task", "licence", "source", "synthetic", "hash", "counts")
 _TYPES: dict[str, type] = {"name": str, "task": str, "licence": str, "synthetic": bool}
 _ADVICE = "Correct these and run again."
@@ -205,6 +206,11 @@ def _check_about(folder: Path, task: str, about: Mapping[str, Any]) -> None:
         if not isinstance(value, kind) or value == "":
             expected = "true or false" if kind is bool else "text"
             faults.append(Fault(None, name, expected, shown(value)))
+    called = about.get("name")
+    # It becomes part of a folder's name and of an experiment's, and is shown in titles.
+    if isinstance(called, str) and (len(called) > LONGEST_NAME or not called.isprintable()):
+        expected = f"a line of at most {LONGEST_NAME} printable characters"
+        faults.append(Fault(None, "name", expected, shown(called)))
     if isinstance(about.get("task"), str) and about["task"] not in ("", task):
         faults.append(Fault(None, "task", f"{task}, as asked for", shown(about["task"])))
     if faults:

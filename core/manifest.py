@@ -185,7 +185,12 @@ def is_nothing(cell: Any) -> bool:
 
 
 def _text(cell: Any) -> str | None:
-    return cell if isinstance(cell, str) else None
+    if not isinstance(cell, str):
+        return None
+    # Half a surrogate pair cannot be written to a file, and a tokenizer in C ends at a zero byte.
+    if "\0" in cell or any("\ud800" <= character <= "\udfff" for character in cell):
+        raise ValueError("text of whole characters, without a zero byte")
+    return cell
 
 
 def _integer(cell: Any) -> int | None:
@@ -241,6 +246,8 @@ def _parquet(path: Path) -> Cells:
 
 def _csv(path: Path) -> Cells:
     text = _utf8(path)
+    # The module's own limit of 131,072 characters a cell is for what may be endless.
+    csv.field_size_limit(len(text) + 1)
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     records: list[tuple[int, list[str]]] = []
     line = 1

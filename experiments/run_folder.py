@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+LONGEST_NAME = 100
+
 
 class FolderInUseError(RuntimeError):
     """Another evaluation holds the folder; the message names its process."""
@@ -69,6 +71,8 @@ def run_folder(output: Path, task: str, dataset: str, dataset_hash: str, model: 
         dataset_hash: hex digest; its first 8 digits keep equal names apart.
     """
     safe = re.sub(r"[^A-Za-z0-9_.-]+", "_", dataset).strip("._") or "dataset"
+    # A file system takes 255 bytes a name; the digest behind keeps the cut ones apart.
+    safe = safe[:LONGEST_NAME]
     path = output / task / f"{safe}-{dataset_hash[:8]}" / model
     path.mkdir(parents=True, exist_ok=True)
     audio = output / "audio"

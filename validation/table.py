@@ -61,6 +61,7 @@ def read_table(path: Path) -> Table:
         notes.append(f"{path.name} is not UTF-8 and was read as cp1252.")
     if separator != ",":
         notes.append(f"{path.name} is separated by {separator!r}.")
+    csv.field_size_limit(len(text) + 1)
     try:
         records = list(csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True))
     except csv.Error as error:
@@ -81,7 +82,13 @@ def read_table(path: Path) -> Table:
 def _decoded(path: Path) -> tuple[str, str]:
     raw = path.read_bytes()
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return raw.decode("utf-16"), "utf-16"
+        try:
+            return raw.decode("utf-16"), "utf-16"
+        except UnicodeDecodeError as error:
+            raise TableError(
+                f"{path.name}: begins like UTF-16 and is not ({error.reason} at byte "
+                f"{error.start}). Save it as UTF-8."
+            ) from error
     try:
         return raw.decode("utf-8-sig"), "utf-8"
     except UnicodeDecodeError:

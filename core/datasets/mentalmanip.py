@@ -197,6 +197,7 @@ def _text(path: Path, content: bytes) -> str:
 
 
 def _rows(path: Path, text: str) -> list[tuple[int, list[str]]]:
+    csv.field_size_limit(len(text) + 1)
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     rows: list[tuple[int, list[str]]] = []
     line = 1

@@ -131,6 +131,12 @@ def test_a_byte_order_mark_and_windows_line_ends_change_nothing(folder, encoding
     assert read(folder).items["transcript"][0] == "two\nlines – é"
 
 
+def test_a_transcript_may_be_a_million_characters_long(folder):
+    csv(folder, f"t1,s,0,audio/a.wav,{'word ' * 200_000},,3")
+
+    assert len(read(folder).items["transcript"][0]) == 1_000_000
+
+
 @pytest.mark.parametrize(
     ("row", "found"),
     [
@@ -241,6 +247,8 @@ def test_a_csv_that_is_no_table_is_refused_with_its_line(folder, content, found)
         ('{"label": NaN}', "NaN is not JSON"),
         ('{"label": 1, "label": 2}', "a key appears twice"),
         ('{"item_id": 5}', "row 2, item_id: expected text, found 5"),
+        (r'{"item_id": "a\u0000b"}', "row 2, item_id: expected text of whole characters, without"),
+        (r'{"transcript": "\ud800"}', "row 2, transcript: expected text of whole characters"),
         ('{"label": true}', "row 2, label: expected an integer, found True"),
         ('{"label": 3.7}', "row 2, label: expected an integer, found 3.7"),
     ],
@@ -290,6 +298,9 @@ def test_a_manifest_changed_after_it_was_described_is_refused(folder):
     [
         ({"schema": 2}, "schema: expected 1, found 2"),
         ({"name": ""}, 'name: expected text, found ""'),
+        ({"name": "a" * 201}, "name: expected a line of at most 200 printable characters"),
+        ({"name": "a\nb"}, 'name: expected a line of at most 200 printable characters, found "a'),
+        ({"name": "a\0"}, "name: expected a line of at most 200 printable characters"),
         ({"synthetic": "yes"}, 'synthetic: expected true or false, found "yes"'),
         ({"licence": None}, "licence: expected text, found nothing"),
         ({"task": "manipulation"}, 'task: expected distress, as asked for, found "manipulation"'),

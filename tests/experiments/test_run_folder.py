@@ -26,6 +26,12 @@ def test_a_dataset_name_cannot_lead_out_of_the_output_folder(folder, tmp_path):
     assert folder.path == tmp_path / "distress" / "demo_.._turns-01234567" / "null"
 
 
+def test_a_long_name_is_cut_and_its_digest_kept(tmp_path):
+    path = run_folder(tmp_path, "distress", "n" * 255, "0123456789abcdef", "null").path
+
+    assert path.parent.name == "n" * 100 + "-01234567"
+
+
 def test_a_second_process_is_refused_and_told_who_holds_the_folder(folder):
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(folder.path)], cwd=ROOT, stdout=subprocess.PIPE

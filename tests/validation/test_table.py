@@ -16,6 +16,16 @@ def test_the_encodings_of_spreadsheets_read_alike(tmp_path, encoding):
     assert table.rows[0]["note"] == "naïve – “yes”"
 
 
+def test_half_a_utf_16_file_is_refused(tmp_path):
+    with pytest.raises(TableError, match="begins like UTF-16 and is not"):
+        read_table(written(tmp_path, "ID,A\n".encode("utf-16")[:-1]))
+
+
+def test_a_cell_may_be_a_million_characters_long(tmp_path):
+    table = read_table(written(tmp_path, b"ID,A\nx," + b"y" * 1_000_000 + b"\n"))
+    assert len(table.rows[0]["A"]) == 1_000_000
+
+
 def test_reading_as_cp1252_is_stated(tmp_path):
     table = read_table(written(tmp_path, "ID,A\nnaïve,0\n".encode("cp1252")))
     assert table.notes == ("ratings.csv is not UTF-8 and was read as cp1252.",)
