@@ -267,10 +267,8 @@ def _conditions(said: str) -> tuple[str, ...]:
 
 
 def _whole(name: str, said: str, least: int = 0) -> int:
-    try:
-        number = int(said)
-    except ValueError:
-        number = least - 1
+    # Digits alone: int() would also read 1_0 as 10.
+    number = int(said) if re.fullmatch(r"\s*\+?[0-9]{1,18}\s*", said) else least - 1
     if number < least:
         raise SettingsError(f"{name}: expected a whole number of {least} or more, found {said!r}.")
     return number
