@@ -14,7 +14,7 @@ from typing import Any
 
 from containers.runtime.adapter import Prompt
 from containers.runtime.card import Card
-from containers.runtime.replies import LEAST_LOGPROB, Stamp, failure
+from containers.runtime.replies import LEAST_LOGPROB, Stamp, failure, whole
 from core.protocol import Response, Status
 from experiments.runners import RunnerError
 from experiments.runners._chat import (
@@ -159,7 +159,7 @@ class Asker:
             return failure(prompt.id, "refused", said, self.stamp)
         if message.get("refusal"):
             found = failure(prompt.id, "refused", str(message["refusal"]), self.stamp)
-            return replace(found, text=str(message["refusal"]))
+            return replace(found, text=whole(str(message["refusal"])))
         return self._answered(prompt, fallbacks, reply, choices[0], latency_s)
 
     def _answered(
@@ -186,7 +186,7 @@ class Asker:
         return Response(
             id=prompt.id,
             status="truncated" if cut else "ok",
-            text=str((choice.get("message") or {}).get("content") or ""),
+            text=whole(str((choice.get("message") or {}).get("content") or "")),
             reason=cut,
             finish_reason=finish,
             choice_logprobs=logprobs and {k: _bounded(v) for k, v in logprobs.items()},

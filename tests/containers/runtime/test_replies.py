@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -28,11 +30,55 @@ def test_an_answer_keeps_its_numbers_and_where_it_was_made():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"a": math.nan}, {"b": math.inf}, {"mass": math.nan}, {"mass": 2}]
+    "wrong",
+    [
+        {"a": math.nan},
+        {"b": math.inf},
+        {"a": "-0.1"},
+        {"a": -0.1, "b": -0.1},
+        {"a": -math.inf, "b": -math.inf},
+        {"mass": math.nan},
+        {"mass": 2},
+        {"used": math.nan},
+        {"used": math.inf},
+        {"used": -1.0},
+        {"used": None},
+    ],
 )
 def test_no_number_is_a_model_error(wrong):
     response = answered(**wrong)
     assert (response.status, response.choice_logprobs) == ("model_error", None)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        None,
+        "3",
+        Answer(3, "stop", 9, 2.0),
+        Answer(None, "stop", 9, 2.0),
+        Answer("A", None, 9, 2.0),
+        Answer("A", "stop", None, 2.0),
+        Answer("A", "stop", -4, 2.0),
+        Answer("A", "stop", 9, 2.0, fallbacks="clip_cut"),
+    ],
+)
+def test_what_is_no_answer_is_a_model_error_that_shows_it(given):
+    response = reply(replace(ASKED, choices=None), (), given, 0.1, STAMP)
+    assert (response.status, response.text) == ("model_error", "")
+    assert "the adapter gave" in response.reason
+
+
+def test_half_a_surrogate_pair_can_be_written():
+    answer = Answer("3 \ud83d", "stop", 9, 2.0)
+    assert reply(replace(ASKED, choices=None), (), answer, 0.1, STAMP).text == "3 ?"
+    assert failure("q", "model_error", "\ud83d", STAMP).reason == "?"
+
+
+def test_scalars_of_numpy_become_json():
+    response = answered(np.float32(-0.1), np.float32(-2.5), np.float32(0.9), np.float64(2.0))
+    assert response.status == "ok"
+    assert json.loads(json.dumps(vars(response)))["audio_seconds_used"] == 2.0
 
 
 def test_probability_zero_stays_zero():
