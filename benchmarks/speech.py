@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     asked = parser.parse_args(arguments)
     print(f"{os.cpu_count()} cores")
     with tempfile.TemporaryDirectory() as name:
-        source = asked.source or _many(Path(name) / "many.csv")
+        source = asked.source or many_dialogues(Path(name) / "many.csv")
         began = perf_counter()
         dialogues = read_mentalmanip(source).dialogues
         print(f"read {len(dialogues):,} dialogues: {perf_counter() - began:.2f} s")
@@ -81,7 +81,7 @@ def _composed(
     return seconds
 
 
-def _many(path: Path) -> Path:
+def many_dialogues(path: Path) -> Path:
     """A file with as many dialogues as the published one, made of the demo's."""
     dialogues = read_dialogues(DEMO)
     with path.open("w", encoding="utf-8", newline="") as stream:

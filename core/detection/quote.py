@@ -100,7 +100,9 @@ def where_said(quote: str, transcript: str) -> Said:
     number = _turn_with(spoken, sought)
     if number is not None:
         return Said("exact", number + 1, turns[number][0], 1.0)
-    ratios = [_best_stretch(words, sought) for words in spoken]
+    wanted = Counter(sought)
+    likeness = SequenceMatcher(None, "", " ".join(sorted(sought)), autojunk=False)
+    ratios = [_best_stretch(words, wanted, likeness) for words in spoken]
     if not any(ratios):
         return Said("absent", None, None, 0.0)
     number = ratios.index(max(ratios))
@@ -155,17 +157,18 @@ def _turn_at(spoken: Sequence[Sequence[str]], word: int) -> int:
     return len(spoken) - 1
 
 
-def _best_stretch(words: Sequence[str], sought: Sequence[str]) -> float:
+def _best_stretch(
+    words: Sequence[str], wanted: Counter[str], likeness: SequenceMatcher[str]
+) -> float:
     """The largest ratio of a stretch of the words, or 0 where none counts as the source."""
-    wanted = Counter(sought)
-    if 2 * _held(words, wanted) < len(sought):
+    sought = wanted.total()
+    if 2 * _held(words, wanted) < sought:
         return 0.0
     best = 0.0
-    likeness = SequenceMatcher(None, "", " ".join(sorted(sought)), autojunk=False)
-    for length in {max(1, min(len(words), len(sought) + by)) for by in (-1, 0, 1)}:
+    for length in {max(1, min(len(words), sought + by)) for by in (-1, 0, 1)}:
         for at in range(len(words) - length + 1):
             stretch = words[at : at + length]
-            if 2 * _held(stretch, wanted) < len(sought):
+            if 2 * _held(stretch, wanted) < sought:
                 continue
             likeness.set_seq1(" ".join(sorted(stretch)))
             # Two upper bounds of the ratio, which takes far longer than they do.
