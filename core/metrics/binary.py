@@ -30,7 +30,7 @@ def counts(gold: ArrayLike | Sequence[Any], predicted: ArrayLike | Sequence[Any]
 
     Args:
         gold: (n,) "YES" or "NO".
-        predicted: (n,) "YES" or "NO", or None or NaN where there is no answer.
+        predicted: (n,) "YES" or "NO", or None, NaN or pd.NA where there is no answer.
 
     Returns:
         (2, 3) integers; row gold YES, NO, column predicted YES, NO and last no answer.
@@ -71,17 +71,20 @@ def joint_counts(
 
 
 def _classes(labels: ArrayLike | Sequence[Any], *, name: str, missing: bool) -> NDArray[np.int64]:
-    column = np.asarray(labels, dtype=object).ravel()
+    said = np.asarray(labels, dtype=object).ravel()
+    none = pd.isna(said)
+    # pd.NA is neither equal to a label nor not.
+    column = np.where(none, None, said)
     found = np.full(len(column), -1)
     for number, label in enumerate(CLASSES):
         found[column == label] = number
     if missing:
-        found[pd.isna(column)] = 2
+        found[none] = 2
     if (found < 0).any():
         row = int(np.flatnonzero(found < 0)[0])
         expected = "YES or NO" + (", or None for no answer" if missing else "")
         raise ValueError(
-            f"{name}, position {row}: expected {expected}, found {column[row]!r}. "
+            f"{name}, position {row}: expected {expected}, found {said[row]!r}. "
             f"{int((found < 0).sum())} of {len(column)} do not fit."
         )
     return found

@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -120,6 +121,17 @@ def test_a_model_that_never_says_yes_has_no_precision_for_yes():
     assert np.isnan(METRICS["precision_yes"](table))
     assert why_undefined("precision_yes", table) == "YES was never predicted"
     assert METRICS["f1_yes"](table) == 0
+
+
+@pytest.mark.parametrize("nothing", [None, float("nan"), pd.NA])
+def test_an_answer_that_is_missing_in_any_of_its_forms_is_none(nothing):
+    table = counts(pd.Series(["YES", "NO"]), pd.Series(["YES", nothing], dtype=object))
+    assert table.tolist() == [[1, 0, 0], [0, 0, 1]]
+
+
+def test_a_gold_label_that_is_missing_is_named():
+    with pytest.raises(ValueError, match="gold, position 1: expected YES or NO, found <NA>"):
+        counts(["YES", pd.NA], ["YES", "NO"])
 
 
 def test_a_batch_gives_what_its_tables_give_alone():
