@@ -123,11 +123,13 @@ def note(evaluation: Evaluation, answered: Sequence[Coverage]) -> str:
     if pairs.rows:
         parts.append(markdown(pairs))
     parts.append(
-        "95 % percentile bootstrap intervals in brackets. Every metric is over the answered items; "
-        "*answered* says how many of how many that is."
+        "95 % percentile bootstrap intervals in brackets. Metrics are over the answered items, and "
+        "*answered* says how many of how many that is; those that end in `_all` are over all "
+        "items, one without an answer counted as wrong as it can be."
     )
     if plan.dataset.synthetic:
-        parts.append("**Synthetic data**: written and voiced for testing, nobody's therapy.")
+        source = plan.dataset.source.strip().rstrip(".")
+        parts.append(f"**Synthetic data**: made, not recorded from life. Source: {source}.")
     released = plan.dataset.about.get("released")
     if isinstance(released, int):
         parts.append(
