@@ -227,13 +227,13 @@ def _adjudicated(
     collected: Collected, before: Mapping[Modality, Sequence[ItemLabel]], path: Path | None
 ) -> tuple[Mapping[Modality, Sequence[ItemLabel]], list[Problem], tuple[str, ...]]:
     from validation.adjudication import completed, read_judgements
-    from validation.table import TableError
+    from validation.table import UnreadableTableError
 
     if path is None:
         return before, [], ()
     try:
         judgements = read_judgements(path, collected.codes, list(collected.items))
-    except TableError as error:
+    except UnreadableTableError as error:
         raise OptionError(f"adjudication: {error}") from error
     after, wrong = completed(before, judgements, path.name)
     return after, [*judgements.problems, *wrong], judgements.notes

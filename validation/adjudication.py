@@ -17,7 +17,7 @@ from validation.annotation_design import MODALITIES, Modality
 from validation.annotation_key import Shown
 from validation.consensus import AdjudicationError, ItemLabel, adjudicated
 from validation.ratings import ITEM_NAMES, MISSING, RATER_NAMES, RATING_NAMES, item_id
-from validation.table import Row, Table, TableError, read_table
+from validation.table import Row, Table, UnreadableTableError, read_table
 
 LABELS = ("NO", "YES")
 Place = tuple[Modality, str]
@@ -42,7 +42,7 @@ def read_judgements(
         modalities: those that were rated.
 
     Raises:
-        TableError: no such table.
+        UnreadableTableError: no such table.
     """
     table = read_table(path)
     columns = {
@@ -90,7 +90,7 @@ def _column(table: Table, names: Sequence[str]) -> str:
         if name in by_name:
             return by_name[name]
     found = ", ".join(table.header)
-    raise TableError(f"{table.name}: expected a column {names[0]}, found {found}.")
+    raise UnreadableTableError(f"{table.name}: expected a column {names[0]}, found {found}.")
 
 
 def _meant(

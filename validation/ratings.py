@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from validation.scale import Scale
-from validation.table import Table, TableError, read_table
+from validation.table import Table, UnreadableTableError, read_table
 
 Float = NDArray[np.float64]
 
@@ -78,7 +78,7 @@ def read_ratings(path: Path, scale: Scale, *, reference: str = "") -> Ratings:
     """
     try:
         table = read_table(path)
-    except TableError as error:
+    except UnreadableTableError as error:
         raise RatingsError(str(error)) from error
     item = _column(table, ITEM_NAMES) or table.header[0]
     reference_column = _reference_column(table, reference)

@@ -14,7 +14,7 @@ from pathlib import Path
 SEPARATORS = (",", ";", "\t")
 
 
-class TableError(ValueError):
+class UnreadableTableError(ValueError):
     """A file that is not a table: names the file, the row and what to do."""
 
 
@@ -49,11 +49,11 @@ def read_table(path: Path) -> Table:
     """Every cell of a CSV file as text.
 
     Raises:
-        TableError: no such file, no rows, an empty or repeated column name, or a row
+        UnreadableTableError: no such file, no rows, an empty or repeated column name, or a row
             with more or fewer cells than the header.
     """
     if not path.is_file():
-        raise TableError(f"{path}: no such file.")
+        raise UnreadableTableError(f"{path}: no such file.")
     text, encoding = _decoded(path)
     separator = _separator(text)
     notes = []
@@ -65,14 +65,16 @@ def read_table(path: Path) -> Table:
     try:
         records = list(csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True))
     except csv.Error as error:
-        raise TableError(
+        raise UnreadableTableError(
             f"{path.name}: not a CSV table ({error}). Save it as CSV again."
         ) from error
     filled = [
         (place + 1, cells) for place, cells in enumerate(records) if any(map(str.strip, cells))
     ]
     if len(filled) < 2:
-        raise TableError(f"{path.name}: expected a header and rows, found {len(filled)} rows.")
+        raise UnreadableTableError(
+            f"{path.name}: expected a header and rows, found {len(filled)} rows."
+        )
     header = _header(path, filled[0][1])
     return Table(
         path.name, header, tuple(_row(path, header, *each) for each in filled[1:]), tuple(notes)
@@ -85,7 +87,7 @@ def _decoded(path: Path) -> tuple[str, str]:
         try:
             return raw.decode("utf-16"), "utf-16"
         except UnicodeDecodeError as error:
-            raise TableError(
+            raise UnreadableTableError(
                 f"{path.name}: begins like UTF-16 and is not ({error.reason} at byte "
                 f"{error.start}). Save it as UTF-8."
             ) from error
@@ -108,10 +110,12 @@ def _header(path: Path, cells: list[str]) -> tuple[str, ...]:
     repeated = sorted({name for name in header if header.count(name) > 1})
     if repeated:
         names = ", ".join(repr(name) for name in repeated)
-        raise TableError(f"{path.name}, row 1: columns named twice: {names}. Rename one.")
+        raise UnreadableTableError(f"{path.name}, row 1: columns named twice: {names}. Rename one.")
     if "" in header[1:]:
         place = header.index("", 1) + 1
-        raise TableError(f"{path.name}, row 1: column {place} has no name. Name it or delete it.")
+        raise UnreadableTableError(
+            f"{path.name}, row 1: column {place} has no name. Name it or delete it."
+        )
     return header
 
 
@@ -119,7 +123,7 @@ def _row(path: Path, header: tuple[str, ...], number: int, cells: list[str]) -> 
     while len(cells) > len(header) and not cells[-1].strip():
         cells = cells[:-1]
     if len(cells) != len(header):
-        raise TableError(
+        raise UnreadableTableError(
             f"{path.name}, row {number}: expected {len(header)} cells, found {len(cells)}. "
             "Quote cells that hold separators."
         )

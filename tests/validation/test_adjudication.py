@@ -3,7 +3,7 @@ import pytest
 from validation.adjudication import completed, read_judgements
 from validation.annotation_key import Shown
 from validation.consensus import ItemLabel
-from validation.table import TableError
+from validation.table import UnreadableTableError
 
 CODES = {"T1": Shown("T1", "d1", "text", "")}
 TIE = ItemLabel("d1", None, {"NO": 1, "YES": 1}, "UNRESOLVED", ("A", "B"))
@@ -54,5 +54,7 @@ def test_one_judgement_alone_decides_nothing_and_is_a_fault(tmp_path):
 
 
 def test_a_table_without_the_columns_is_refused(tmp_path):
-    with pytest.raises(TableError, match="expected a column rater, found item, who, rating"):
+    with pytest.raises(
+        UnreadableTableError, match="expected a column rater, found item, who, rating"
+    ):
         judged(tmp_path, "item,who,rating\nd1,C,1\n")

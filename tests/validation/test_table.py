@@ -1,6 +1,6 @@
 import pytest
 
-from validation.table import TableError, read_table
+from validation.table import UnreadableTableError, read_table
 
 
 def written(tmp_path, content: str | bytes):
@@ -17,7 +17,7 @@ def test_the_encodings_of_spreadsheets_read_alike(tmp_path, encoding):
 
 
 def test_half_a_utf_16_file_is_refused(tmp_path):
-    with pytest.raises(TableError, match="begins like UTF-16 and is not"):
+    with pytest.raises(UnreadableTableError, match="begins like UTF-16 and is not"):
         read_table(written(tmp_path, "ID,A\n".encode("utf-16")[:-1]))
 
 
@@ -50,31 +50,33 @@ def test_semicolons_are_understood_and_stated(tmp_path):
 
 def test_surplus_empty_cells_are_no_fault_but_surplus_text_is(tmp_path):
     assert len(read_table(written(tmp_path, "ID,A,,\n7,1,,\n")).rows) == 1
-    with pytest.raises(TableError, match=r"ratings\.csv, row 3: expected 2 cells, found 3"):
+    with pytest.raises(
+        UnreadableTableError, match=r"ratings\.csv, row 3: expected 2 cells, found 3"
+    ):
         read_table(written(tmp_path, "ID,A\n7,1\n8,1,0\n"))
 
 
 def test_a_short_row_is_refused(tmp_path):
-    with pytest.raises(TableError, match="row 2: expected 3 cells, found 2"):
+    with pytest.raises(UnreadableTableError, match="row 2: expected 3 cells, found 2"):
         read_table(written(tmp_path, "ID,A,B\n7,1\n"))
 
 
 @pytest.mark.parametrize("content", ["", "\n\n", "ID,A\n", "ID,A\n,\n"])
 def test_a_table_without_rows_is_refused(tmp_path, content):
-    with pytest.raises(TableError, match="expected a header and rows"):
+    with pytest.raises(UnreadableTableError, match="expected a header and rows"):
         read_table(written(tmp_path, content))
 
 
 def test_two_columns_of_one_name_are_refused(tmp_path):
-    with pytest.raises(TableError, match="columns named twice: 'A'"):
+    with pytest.raises(UnreadableTableError, match="columns named twice: 'A'"):
         read_table(written(tmp_path, "ID,A,A\n7,1,0\n"))
 
 
 def test_an_open_quote_is_refused(tmp_path):
-    with pytest.raises(TableError, match="not a CSV table"):
+    with pytest.raises(UnreadableTableError, match="not a CSV table"):
         read_table(written(tmp_path, 'ID,A\n7,"1\n'))
 
 
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(TableError, match=r"none\.csv: no such file"):
+    with pytest.raises(UnreadableTableError, match=r"none\.csv: no such file"):
         read_table(tmp_path / "none.csv")
