@@ -74,7 +74,8 @@ def _classes(labels: ArrayLike | Sequence[Any], *, name: str, missing: bool) -> 
     said = np.asarray(labels, dtype=object).ravel()
     none = pd.isna(said)
     # pd.NA is neither equal to a label nor not.
-    column = np.where(none, None, said)
+    column = said.copy()
+    column[none] = None
     found = np.full(len(column), -1)
     for number, label in enumerate(CLASSES):
         found[column == label] = number
