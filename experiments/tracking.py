@@ -110,26 +110,56 @@ def tracked_run(experiment: str) -> Iterator[TrackedRun]:
     """
     started = time.perf_counter()
     client, uri = _client()
-    run = _adopted(client, uri) or _opened(client, uri, experiment)
+    with _told(uri, "no run can be opened"):
+        run = _adopted(client, uri) or _opened(client, uri, experiment)
     run.opening_s = time.perf_counter() - started
     try:
         yield run
     except BaseException as error:
         stopped = not isinstance(error, Exception)
-        client.set_terminated(run.run_id, "KILLED" if stopped else "FAILED")
+        # The reason it failed counts, not that a full disk or a lost server cannot note it.
+        with suppress(Exception):
+            run.client.set_terminated(run.run_id, "KILLED" if stopped else "FAILED")
         raise
-    # Of use only while a run may be abandoned; a reader has no business with it.
-    client.delete_tag(run.run_id, OWNER_TAG)
-    client.set_terminated(run.run_id, "FINISHED")
+    with _told(uri, "the run cannot be closed"):
+        # Of use only while a run may be abandoned; a reader has no business with it.
+        run.client.delete_tag(run.run_id, OWNER_TAG)
+        run.client.set_terminated(run.run_id, "FINISHED")
+
+
+@contextmanager
+def _told(uri: str, what: str) -> Iterator[None]:
+    """MLflow's own errors as a `TrackingError` of one sentence."""
+    from mlflow.exceptions import MlflowException
+
+    try:
+        yield
+    except MlflowException as error:
+        first_line = (str(error).splitlines() or [type(error).__name__])[0]
+        raise TrackingError(
+            f"In the MLflow store {uri} {what} ({first_line}). The answers are kept: once this is "
+            "put right, the same command goes on from them."
+        ) from error
 
 
 def write(run: TrackedRun, record: Record) -> None:
-    """Write everything a run found. Raises ValueError for more metrics than the UI can bear."""
-    from mlflow.entities import Metric, Param, RunTag
+    """Write everything a run found.
 
+    Raises:
+        ValueError: more metrics than the UI can bear.
+        TrackingError: the store does not take them.
+    """
     if len(record.metrics) > MOST_METRICS:
         raise ValueError(f"{len(record.metrics)} metrics; the UI takes {MOST_METRICS} columns.")
     started = time.perf_counter()
+    with _told(run.uri, "the run cannot be written"):
+        _write(run, record)
+    run.writing_s += time.perf_counter() - started
+
+
+def _write(run: TrackedRun, record: Record) -> None:
+    from mlflow.entities import Metric, Param, RunTag
+
     now = int(time.time() * 1000)
     tags = {**record.tags, "mlflow.note.content": record.note}
     if _MADE_UP_NAME.match(run.client.get_run(run.run_id).info.run_name or ""):
@@ -148,7 +178,6 @@ def write(run: TrackedRun, record: Record) -> None:
         _save_view(run, record)
     if record.files:
         run.client.log_artifacts(run.run_id, str(record.files))
-    run.writing_s += time.perf_counter() - started
 
 
 def git_commit() -> str:

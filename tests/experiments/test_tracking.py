@@ -5,9 +5,17 @@ import time
 
 import pandas as pd
 import pytest
+from mlflow.exceptions import MlflowException
 
 from experiments.settings import ROOT
-from experiments.tracking import OWNER_TAG, Record, TrackingError, tracked_run, write
+from experiments.tracking import (
+    OWNER_TAG,
+    Record,
+    TrackedRun,
+    TrackingError,
+    tracked_run,
+    write,
+)
 
 WRITER = """
 from experiments.tracking import Record, tracked_run, write
@@ -140,6 +148,39 @@ def test_a_server_that_is_away_is_said_at_once(store, monkeypatch):
     with pytest.raises(TrackingError, match="unset MLFLOW_TRACKING_URI"), tracked_run("e"):
         pass
     assert time.monotonic() - started < 6
+
+
+class _Full:
+    """A store whose disk is full."""
+
+    def __getattr__(self, name):
+        raise MlflowException("database or disk is full\nSQL: ...")
+
+
+def test_a_store_that_takes_no_more_is_said_in_a_sentence(store):
+    run = TrackedRun(_Full(), store, "1", "r")
+
+    with pytest.raises(TrackingError, match=r"cannot be written \(database or disk is full\)"):
+        write(run, Record("null", metrics={"mae/AO": 1.0}))
+
+
+def test_why_a_run_failed_outlives_a_store_that_cannot_note_it(store):
+    def fail_with_a_full_store():
+        with tracked_run("e") as run:
+            run.client = _Full()
+            raise ValueError("the model failed")
+
+    with pytest.raises(ValueError, match="the model failed"):
+        fail_with_a_full_store()
+
+
+def test_an_experiment_in_the_trash_is_said_in_a_sentence(store):
+    with tracked_run("e") as run:
+        pass
+    run.client.delete_experiment(run.experiment_id)
+
+    with pytest.raises(TrackingError, match="no run can be opened"), tracked_run("e"):
+        pass
 
 
 def test_a_store_that_cannot_be_opened_is_said_in_a_sentence(store, monkeypatch, tmp_path):
