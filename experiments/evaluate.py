@@ -55,6 +55,8 @@ def _guarded(settings: Settings) -> int:
         return _sorry(2, error)
     except (RunnerError, FolderInUseError, TrackingError, ProtocolError, OfflineError) as error:
         return _sorry(1, error)
+    except OSError as error:
+        return _sorry(1, _of_the_machine(error, settings))
     except KeyboardInterrupt:
         return _sorry(130, "Interrupted; the same command goes on where it stopped.")
     except Stopped:
@@ -131,6 +133,16 @@ def _show(evaluation: Evaluation, store: str, look: str) -> None:
     print(f"{evaluation.reused} answers reused; {spent}; {store}")
     print(f"files: {plan.folder.path}")
     print(f"look:  {look}")
+
+
+def _of_the_machine(error: OSError, settings: Settings) -> str:
+    """A full disk, a folder that may not be written: what the system says, and of which file."""
+    # A write that fails does not say where; most that is written is output.
+    about = error.filename or f"output {settings.output}"
+    return (
+        f"{about}: {error.strerror or error}. What was answered is kept: once this is put right, "
+        "the same command goes on where it stopped."
+    )
 
 
 def _sorry(code: int, why: object) -> int:

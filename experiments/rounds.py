@@ -8,11 +8,14 @@ ended in any round goes on there; requests.jsonl holds all rounds when the last 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core.protocol import Request, Response, read_responses, write_requests
+from containers.runtime.answers import AnswerFile, BusyError
+from core.protocol import ProtocolError, Request, Response, read_responses, write_requests
+from experiments.runners import RunnerError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,11 +68,14 @@ def ask(plan: Plan, items: pd.DataFrame, run: Callable[[], None]) -> Asked:
         # This round's alone: a failure of an earlier one is not tried again on its way.
         askable = [entry.request for entry in more if entry.request.id not in undecodable]
         write_requests(plan.folder.requests, askable)
+        _carry_over(plan, askable)
         known = _answered(plan, askable)
         asked.reused += known
         if known < len(askable):
             run()
-        asked.responses |= {**read_responses(plan.folder.responses), **undecodable}
+        answers = read_responses(plan.folder.responses)
+        _assert_answered(plan, askable, answers)
+        asked.responses |= {**answers, **undecodable}
         more = plan.task.follow_up(
             asked.planned,
             asked.responses,
@@ -84,6 +90,50 @@ def ask(plan: Plan, items: pd.DataFrame, run: Callable[[], None]) -> Asked:
     sent = [e.request for e in asked.planned if e.request.id not in _undecodable([e], reasons)]
     write_requests(plan.folder.requests, sent)
     return asked
+
+
+def _carry_over(plan: Plan, askable: Sequence[Request]) -> None:
+    """Take the answers to these very requests from this model's folders of the same dataset.
+
+    A corrected label or a row more makes another dataset, in a folder of its own. Where item,
+    words, audio, model and seed are the same the request is the same, and so is its answer.
+
+    Raises:
+        RunnerError: another process is writing this folder's answers.
+    """
+    missing = {request.id for request in askable} - _final(plan.folder.responses).keys()
+    if not missing:
+        return
+    found: dict[str, Response] = {}
+    for path in plan.folder.answers_of_other_versions():
+        # An unreadable file of another folder is no reason not to ask.
+        with suppress(ProtocolError):
+            found |= {key: answer for key, answer in _final(path).items() if key in missing}
+    if not found:
+        return
+    try:
+        answers = AnswerFile(plan.folder.responses)
+    except BusyError as error:
+        raise RunnerError(str(error)) from error
+    with closing(answers):
+        answers.append(list(found.values()))
+
+
+def _assert_answered(
+    plan: Plan, askable: Sequence[Request], answers: Mapping[str, Response]
+) -> None:
+    """Raise RunnerError where a model ended as if all were well and left requests out.
+
+    A request that failed has its status and its reason; one without either was never tried,
+    and figures from what is left would be a part that passes for the whole.
+    """
+    left = sum(request.id not in answers for request in askable)
+    if left:
+        raise RunnerError(
+            f"{plan.card.name} ended without an answer or a reason for {left} of {len(askable)} "
+            "requests: something in its adapter ended the process. What it had answered is kept: "
+            "the same command goes on where it stopped."
+        )
 
 
 def first_round(plan: Plan, items: pd.DataFrame, audio: Mapping[str, str]) -> list[PlannedRequest]:
@@ -174,6 +224,10 @@ def _source(folder: Path, row: dict[Hashable, Any]) -> Source:
 
 
 def _answered(plan: Plan, askable: Sequence[Request]) -> int:
-    known = read_responses(plan.folder.responses)
-    final = {key for key, answer in known.items() if answer.status not in FAILED}
-    return len({request.id for request in askable} & final)
+    return len({request.id for request in askable} & _final(plan.folder.responses).keys())
+
+
+def _final(responses: Path) -> dict[str, Response]:
+    """The answers of a file that asking again would not change, by id."""
+    known = read_responses(responses)
+    return {key: answer for key, answer in known.items() if answer.status not in FAILED}

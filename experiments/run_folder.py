@@ -8,6 +8,7 @@ metrics.json. Decoded audio lies beside, shared by all models.
 from __future__ import annotations
 
 import fcntl
+import glob
 import json
 import os
 import re
@@ -61,6 +62,14 @@ class RunFolder:
     @property
     def metrics(self) -> Path:
         return self.path / "metrics.json"
+
+    def answers_of_other_versions(self) -> list[Path]:
+        """Answer files of this model on datasets of the same name and another hash."""
+        dataset, model = self.path.parent, self.path.name
+        name = dataset.name.rpartition("-")[0]
+        hash_8 = "[0-9a-f]" * 8
+        others = dataset.parent.glob(f"{glob.escape(name)}-{hash_8}/{model}/{self.responses.name}")
+        return sorted(path for path in others if path != self.responses)
 
 
 def run_folder(output: Path, task: str, dataset: str, dataset_hash: str, model: str) -> RunFolder:

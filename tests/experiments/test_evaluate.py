@@ -147,6 +147,15 @@ def test_a_wrong_value_is_code_2_and_opens_no_run(tmp_path, environment, words, 
     assert not (tmp_path / "mlflow.db").exists()
 
 
+def test_a_folder_that_cannot_be_made_is_a_sentence_and_code_1(tmp_path, environment):
+    ended = evaluate(tmp_path / "out", environment, "--output", "/proc/no/such", "--limit", "2")
+
+    assert ended.returncode == 1
+    assert "/proc/no" in ended.stderr
+    assert "the same command goes on" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
 @pytest.mark.slow
 def test_killed_at_random_moments_it_ends_with_the_same_figures(tmp_path, environment, transcripts):
     words = ("--data", str(transcripts), "--conditions", "TO", "--resamples", "50")

@@ -14,6 +14,7 @@ from core.protocol import read_requests, read_responses
 from experiments import build_manipulation
 from experiments.evaluation import carry_out, prepare
 from experiments.run_folder import held
+from experiments.runners import RunnerError, process
 from experiments.settings import ROOT, settings_from
 
 EVALUATE = """
@@ -101,6 +102,52 @@ def test_no_exemplar_and_no_twin_of_one_is_asked_about(tmp_path):
         assert len(shown) == 4
         assert asked
         assert not shown & set(asked)
+
+
+def versions(folder, *labels):
+    """The dataset at `folder` with these labels, written over what was there."""
+    folder.mkdir(exist_ok=True)
+    rows = [
+        {
+            "item_id": f"d{number}",
+            "audio": None,
+            "transcript": f"Person1: Give me that, number {number}!",
+            "label": label,
+        }
+        for number, label in enumerate(labels)
+    ]
+    (folder / "manifest.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(folder)
+
+
+def test_a_corrected_label_changes_the_figures_and_asks_nothing_again(tmp_path):
+    words = {"conditions": "TO", "shots": "0"}
+    before = versions(tmp_path / "set", "YES", "NO", "YES", "NO")
+    first = evaluate(tmp_path / "out", data=before, **words)
+    after = versions(tmp_path / "set", "NO", "NO", "YES", "NO")
+    again = evaluate(tmp_path / "out", data=after, **words)
+
+    assert again.plan.folder.path != first.plan.folder.path
+    assert again.reused == len(again.planned) == len(first.planned)
+    assert "model" not in again.seconds
+    assert list(again.predictions["prediction"]) == list(first.predictions["prediction"])
+    assert list(again.predictions["gold"]) == ["NO", "NO", "YES", "NO"]
+
+
+def test_a_row_more_asks_for_that_row_alone(tmp_path):
+    words = {"conditions": "TO", "shots": "0"}
+    first = evaluate(tmp_path / "out", data=versions(tmp_path / "set", "YES", "NO"), **words)
+    longer = versions(tmp_path / "set", "YES", "NO", "YES")
+    again = evaluate(tmp_path / "out", data=longer, **words)
+
+    assert again.reused == len(first.planned) < len(again.planned)
+
+
+def test_a_model_that_ends_without_a_word_fails_the_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(process, "run", lambda job: None)
+
+    with pytest.raises(RunnerError, match="null ended without an answer or a reason for 3 of 3"):
+        evaluate(tmp_path / "out", conditions="TO", limit="3", shots="0")
 
 
 def test_a_second_run_asks_nothing_in_any_round(tmp_path):
