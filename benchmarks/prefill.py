@@ -68,11 +68,11 @@ def main() -> None:
 
 def _compared(theirs: Cost, ours: Cost) -> str:
     return ", ".join(
-        f"{was:,.0f} -> {now:,.1f} {unit} (x{was / now:.1f})"
-        for unit, was, now in (
-            ("positions", theirs.positions, ours.positions),
-            ("s", theirs.seconds, ours.seconds),
-            ("s of CPU", theirs.cpu_seconds, ours.cpu_seconds),
+        f"{was:,.{places}f} -> {now:,.{places}f} {unit} (x{was / now:.1f})"
+        for unit, places, was, now in (
+            ("positions", 0, theirs.positions, ours.positions),
+            ("s", 1, theirs.seconds, ours.seconds),
+            ("s of CPU", 1, theirs.cpu_seconds, ours.cpu_seconds),
         )
     )
 
