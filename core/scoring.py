@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from core.manifest import is_nothing
 from core.metrics.estimate import Estimate
 from core.stats.bootstrap import Interval, Metric, bootstrap
 
@@ -84,16 +85,24 @@ def of_pair(
 def estimate(
     metric: str, condition: str, interval: Interval, *, n: int, n_total: int, reason: str | None
 ) -> Estimate:
-    """An interval as an estimate; resamples without a value are told in its reason."""
+    """An interval as an estimate; resamples without a value are told in its reason.
+
+    One item has no interval: its resamples are all that item, and their equal values would
+    read as certainty.
+    """
     undefined = int(interval.undefined)
+    low, high = float(interval.low), float(interval.high)
+    if n == 1:
+        low = high = math.nan
+        reason = reason or "one item has no interval"
     if reason is None and undefined:
         reason = f"undefined in {undefined} of {interval.resamples} resamples, which are left out"
     return Estimate(
         metric=metric,
         condition=condition,
         value=float(interval.value),
-        low=float(interval.low),
-        high=float(interval.high),
+        low=low,
+        high=high,
         n=n,
         n_total=n_total,
         reason=reason,
@@ -115,7 +124,8 @@ def p_values(name: str, compared: pd.DataFrame, n_total: int) -> list[Estimate]:
             high=math.nan,
             n=int(row["n"]),
             n_total=n_total,
-            reason=row["reason"],
+            # In a frame where another pair has a reason, none is NaN.
+            reason=None if is_nothing(row["reason"]) else str(row["reason"]),
         )
         for row in compared.to_dict("records")
     ]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from experiments.options import OptionError, existing_file, read_options, whole
+from experiments.settings import MOST_RESAMPLES
 
 if TYPE_CHECKING:
     from experiments.agreement_report import Study
@@ -76,7 +77,7 @@ def settings_from(words: Mapping[str, str]) -> AgreementSettings:
         levels=words["levels"],
         group=words["group"],
         reference=words["reference"],
-        resamples=whole("resamples", words["resamples"]),
+        resamples=whole("resamples", words["resamples"], MOST_RESAMPLES),
         seed=whole("seed", words["seed"]),
     )
 

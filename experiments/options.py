@@ -56,10 +56,12 @@ def existing_file(name: str, said: str) -> Path:
     return path
 
 
-def whole(name: str, said: str) -> int:
-    """A whole number of 0 or more; raises OptionError for anything else."""
-    if not said.isascii() or not said.isdigit():
-        raise OptionError(f"{name}: expected a whole number of 0 or more, found {said!r}.")
+def whole(name: str, said: str, most: int | None = None) -> int:
+    """A whole number from 0 to `most`; raises OptionError for anything else."""
+    fits = said.isascii() and said.isdigit() and len(said) <= 18
+    if not fits or (most is not None and int(said) > most):
+        bounds = "0 or more" if most is None else f"0 to {most}"
+        raise OptionError(f"{name}: expected a whole number of {bounds}, found {said!r}.")
     return int(said)
 
 

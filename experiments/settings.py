@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 CONDITIONS = ("AO", "AT", "TO")
+# All resamples of all metrics are held at once; at this many an interval's ends are exact to
+# far more digits than are shown.
+MOST_RESAMPLES = 1_000_000
 
 OPTIONS: dict[str, tuple[str, str]] = {
     "model": ("baseline", "a folder of containers/: baseline, null, ..."),
@@ -192,7 +195,7 @@ def settings_from(
         conditions=_conditions(said["conditions"]),
         limit=_whole("limit", said["limit"]) or None,
         seed=_whole("seed", said["seed"]),
-        resamples=_whole("resamples", said["resamples"], least=1),
+        resamples=_whole("resamples", said["resamples"], least=1, most=MOST_RESAMPLES),
         output=_output_folder(said["output"], base),
         runner=_one_of("runner", said["runner"], ["auto", *runners(root)]),
         offline=_truth("offline", said["offline"]),
@@ -266,11 +269,12 @@ def _conditions(said: str) -> tuple[str, ...]:
     return tuple(condition for condition in CONDITIONS if condition in asked)
 
 
-def _whole(name: str, said: str, least: int = 0) -> int:
+def _whole(name: str, said: str, least: int = 0, most: int | None = None) -> int:
     # Digits alone: int() would also read 1_0 as 10.
     number = int(said) if re.fullmatch(r"\s*\+?[0-9]{1,18}\s*", said) else least - 1
-    if number < least:
-        raise SettingsError(f"{name}: expected a whole number of {least} or more, found {said!r}.")
+    if number < least or (most is not None and number > most):
+        bounds = f"{least} or more" if most is None else f"{least} to {most}"
+        raise SettingsError(f"{name}: expected a whole number of {bounds}, found {said!r}.")
     return number
 
 

@@ -21,6 +21,7 @@ from experiments.options import (
     read_options,
     whole,
 )
+from experiments.settings import MOST_RESAMPLES
 
 if TYPE_CHECKING:
     from experiments.validation_report import Validation
@@ -86,7 +87,7 @@ def settings_from(words: Mapping[str, str]) -> Asked:
         reference=words["reference"],
         predictions=existing_folder("predictions", predictions) if predictions else None,
         condition=one_of("condition", words["condition"], ("AO", "AT", "TO")),
-        resamples=whole("resamples", words["resamples"]),
+        resamples=whole("resamples", words["resamples"], MOST_RESAMPLES),
         seed=whole("seed", words["seed"]),
     )
 
