@@ -233,6 +233,46 @@ def _speaker(start: float, end: float, stretches: Sequence[Stretch]) -> str | No
     return max(near, key=fit).speaker if near else None
 
 
+def of_whisperx(result: Any) -> pd.DataFrame:
+    """WhisperX's aligned and diarized result (its .json) as a table of words.
+
+    Its words may lack times, and words and segments a speaker; `settle` fills them in.
+
+    Raises:
+        ValueError: not such a result; says which segment and what of it.
+    """
+    segments = result.get("segments") if isinstance(result, dict) else None
+    if not isinstance(segments, list):
+        raise ValueError("expected an object with segments, as WhisperX writes it.")
+    rows = []
+    for number, segment in enumerate(segments):
+        try:
+            ends = {
+                "segment_start_s": float(segment["start"]),
+                "segment_end_s": float(segment["end"]),
+            }
+            for word in segment["words"]:
+                if not str(word["word"]).strip():
+                    continue
+                rows.append(
+                    {
+                        "segment": number,
+                        **ends,
+                        "segment_speaker": segment.get("speaker"),
+                        "word": str(word["word"]).strip(),
+                        "start_s": word.get("start"),
+                        "end_s": word.get("end"),
+                        "speaker": word.get("speaker"),
+                        "probability": word.get("score"),
+                    }
+                )
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise ValueError(
+                f"segment {number}: expected start, end and aligned words ({error!r})."
+            ) from error
+    return as_table(rows)
+
+
 def as_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
     """Rows of words as a table with every column of WORDS, also where there is no row."""
     table = pd.DataFrame(list(rows), columns=list(WORDS))

@@ -1,8 +1,9 @@
 """Entry point `cbt_turns`: words of transcribed recordings to the patient's turns, with clips.
 
-Reads `<session>.parquet` or `.csv` tables of words (entry point cbt_words writes them) and
-the recordings they are of. Leaves unlabelled.parquet and audio/ for cbt_describe and
-cbt_labels, turns/ with every turn and its role, roles.csv, rules.csv and data_report.csv.
+Reads `<session>.parquet` or `.csv` tables of words (entry point cbt_words writes them), or
+WhisperX's `<session>.json`, and the recordings they are of. Leaves unlabelled.parquet and
+audio/ for cbt_describe and cbt_labels, turns/ with every turn and its role, roles.csv,
+rules.csv and data_report.csv.
 A recording whose roles cannot be told is left out and named: give them with --roles FILE.
 Answers about roles are kept in answers/ and not asked for again.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -10,25 +11,39 @@ import pandas as pd
 
 from core.datasets.cutting import Finding
 from core.datasets.spoken_session import SpokenSession
+from core.words import of_whisperx
 from experiments.options import OptionError
 from validation import spoken
 from validation.releases import data_report
 from validation.schemas import validated
 
 REPORT = "data_report.csv"
+_WORDS = (".parquet", ".csv", ".json")
 
 
 def read_words(folder: Path) -> list[tuple[str, pd.DataFrame]]:
-    """(session, words) of every table of words in the folder, by name.
+    """(session, words) of every table of words in the folder, or WhisperX's .json, by name.
 
     Raises:
-        OptionError: there is none.
+        OptionError: there is none, two are of one session, or a .json is not WhisperX's.
         TableError: a table that is none of words.
     """
-    paths = sorted(path for path in folder.iterdir() if path.suffix in (".parquet", ".csv"))
+    paths = sorted(path for path in folder.iterdir() if path.suffix in _WORDS)
     if not paths:
-        raise OptionError(f"words: {folder} has no table of words (.parquet or .csv).")
-    return [(path.stem, validated(read_table(path), spoken.words(), str(path))) for path in paths]
+        raise OptionError(f"words: {folder} has no table of words ({', '.join(_WORDS)}).")
+    stems = [path.stem for path in paths]
+    if twice := sorted({stem for stem in stems if stems.count(stem) > 1}):
+        raise OptionError(f"words: two files are of session {twice[0]!r}; keep one of them.")
+    return [(path.stem, validated(_words(path), spoken.words(), str(path))) for path in paths]
+
+
+def _words(path: Path) -> pd.DataFrame:
+    if path.suffix != ".json":
+        return read_table(path)
+    try:
+        return of_whisperx(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:
+        raise OptionError(f"{path}: {error}") from error
 
 
 def by_hand(path: Path) -> dict[str, dict[str, str]]:

@@ -5,6 +5,7 @@ from core.words import (
     Stretch,
     as_table,
     in_speech,
+    of_whisperx,
     over_silence,
     reaching,
     settle,
@@ -198,3 +199,55 @@ def test_the_first_and_last_word_reach_to_the_ends_of_their_stretch():
     assert list(reached["start_s"])[:3] == [1.0, 1.5, 5.0]  # a second before "Yes." is too much
     assert list(reached["end_s"])[:3] == [1.5, 2.0, 5.5]
     assert np.isnan(reached["start_s"][3])
+
+
+WHISPERX = {
+    "segments": [
+        {
+            "start": 0.5,
+            "end": 3.0,
+            "text": " I paid 20 pounds.",
+            "speaker": "SPEAKER_00",
+            "words": [
+                {"word": "I", "start": 0.5, "end": 0.6, "score": 0.9, "speaker": "SPEAKER_00"},
+                {"word": "paid", "start": 0.7, "end": 1.0, "score": 0.8, "speaker": "SPEAKER_00"},
+                {"word": "20"},
+                {
+                    "word": "pounds.",
+                    "start": 2.0,
+                    "end": 3.0,
+                    "score": 0.7,
+                    "speaker": "SPEAKER_01",
+                },
+            ],
+        },
+        {"start": 4.0, "end": 5.0, "text": " Oh.", "words": [{"word": "Oh."}]},
+    ],
+    "word_segments": [],
+}
+
+
+def test_whisperxs_result_becomes_a_table_of_words():
+    settled = settle(of_whisperx(WHISPERX))
+
+    assert list(settled.words["word"]) == ["I", "paid", "20", "pounds.", "Oh."]
+    assert times(settled)[2] == (1.0, 2.0)
+    assert times(settled)[4] == (4.0, 5.0)
+    assert list(settled.words["speaker"])[2:] == ["SPEAKER_00", "SPEAKER_01", "unknown"]
+
+
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        ([], "expected an object with segments"),
+        ({"text": "I paid."}, "expected an object with segments"),
+        (
+            {"segments": [{"start": 0, "end": 1, "text": "I paid."}]},
+            "segment 0: expected .* aligned",
+        ),
+        ({"segments": [{"start": None, "end": 1, "words": []}]}, "segment 0: expected start"),
+    ],
+)
+def test_another_result_is_refused(result, said):
+    with pytest.raises(ValueError, match=said):
+        of_whisperx(result)

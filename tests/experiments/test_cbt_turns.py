@@ -1,3 +1,5 @@
+import json
+
 import pandas as pd
 import pytest
 import yaml
@@ -130,6 +132,33 @@ def test_a_wrong_value_is_one_sentence_and_2(make, capsys, options, said):
     err = capsys.readouterr().err
     assert said in err
     assert err.count("\n") == 1
+
+
+def test_whisperxs_json_is_taken_and_another_refused_by_name(make, tmp_path, capsys):
+    (tmp_path / "words" / "001.parquet").unlink()
+    path = tmp_path / "words" / "001.json"
+    segments = [
+        {
+            "start": start,
+            "end": end,
+            "speaker": speaker,
+            "words": [{"word": word, "start": start, "end": end} for word in text.split()],
+        }
+        for speaker, start, end, text in lines(SESSION)
+    ]
+    path.write_text(json.dumps({"segments": segments}))
+    assert make() == 0
+
+    path.write_text("{}")
+    assert make() == 2
+    assert "001.json: expected an object with segments" in capsys.readouterr().err
+
+
+def test_two_tables_of_one_session_are_refused(make, tmp_path, capsys):
+    (tmp_path / "words" / "001.json").write_text("{}")
+
+    assert make() == 2
+    assert "two files are of session '001'" in capsys.readouterr().err
 
 
 def test_a_table_that_is_none_of_words_names_the_column(make, tmp_path, capsys):
