@@ -51,20 +51,26 @@ class Session:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Compare; 2 for a value that is wrong, 1 where a limit is missed."""
-    from core.speech.true_turns import TruthError, read_truths
-
     try:
         said = read_options(OPTIONS, arguments, "cbt_check", __doc__)
-        truth, words = (existing_folder(name, said[name]) for name in ("truth", "words"))
-        turns = None if said["turns"] == "none" else existing_folder("turns", said["turns"])
-        truths = read_truths(truth)
-        if not truths:
-            raise OptionError(f"truth: {truth} has no <session>.turns.json and no <session>.stm.")
-        sessions = [session(one, words, turns) for one in truths]
-    except (OptionError, TruthError) as error:
+        return _checked(said)
+    except OptionError as error:
         print(f"cbt_check: {error}", file=sys.stderr)
         return 2
-    return _told(sessions)
+
+
+def _checked(said: dict[str, str]) -> int:
+    from core.speech.true_turns import TruthError, read_truths
+
+    truth, words = (existing_folder(name, said[name]) for name in ("truth", "words"))
+    turns = None if said["turns"] == "none" else existing_folder("turns", said["turns"])
+    try:
+        truths = read_truths(truth)
+    except TruthError as error:
+        raise OptionError(str(error)) from error
+    if not truths:
+        raise OptionError(f"truth: {truth} has no <session>.turns.json and no <session>.stm.")
+    return _told([session(one, words, turns) for one in truths])
 
 
 def session(truth: Truth, words: Path, turns: Path | None) -> Session:
