@@ -155,15 +155,39 @@ def carry_out(plan: Plan, log: Path | None = None) -> Evaluation:
         estimates=estimates,
         templates=plan.task.prompts(settings.of_task),
         tables=tables,
-        notes=plan.task.notes(
-            settings.of_task,
-            plan.selection,
-            settings.conditions,
-            plan.card.capabilities.clips_per_prompt,
-        ),
+        notes=[
+            *plan.task.notes(
+                settings.of_task,
+                plan.selection,
+                settings.conditions,
+                plan.card.capabilities.clips_per_prompt,
+            ),
+            *_nothing_to_rate(items, asked.silent, settings.conditions),
+        ],
         reused=asked.reused,
         seconds=clock.laps,
     )
+
+
+NAMED = 5
+
+
+def _nothing_to_rate(
+    items: pd.DataFrame, silent: Sequence[str], conditions: Sequence[str]
+) -> list[str]:
+    """Notes on items that are asked about and hold nothing: their answers are in the figures."""
+    wordless = list(items.loc[items["transcript"].str.strip() == "", "item_id"])
+    told = []
+    for what, ids, where in (
+        ("silent throughout", silent, {"AO", "AT"}),
+        ("without a word in the transcript", wordless, {"AT", "TO"}),
+    ):
+        if ids and where & set(conditions):
+            named = ", ".join(map(str, ids[:NAMED])) + (", ..." if len(ids) > NAMED else "")
+            told.append(
+                f"{len(ids)} of {len(items)} items {what}, and counted like any other: {named}"
+            )
+    return told
 
 
 def _run(plan: Plan, log: Path | None, clock: Clock) -> None:

@@ -38,12 +38,14 @@ class Asked:
         responses: by id; those of clips that cannot be decoded are among them.
         reused: requests that had an answer before.
         rounds: how often the model was given requests or would have been.
+        silent: items whose clip is silent throughout; they are asked about all the same.
     """
 
     planned: list[PlannedRequest] = field(default_factory=list)
     responses: dict[str, Response] = field(default_factory=dict)
     reused: int = 0
     rounds: int = 0
+    silent: list[str] = field(default_factory=list)
 
 
 def ask(plan: Plan, items: pd.DataFrame, run: Callable[[], None]) -> Asked:
@@ -57,9 +59,9 @@ def ask(plan: Plan, items: pd.DataFrame, run: Callable[[], None]) -> Asked:
         TaskError: an exemplar whose clip cannot be played.
         RunnerError: from `run`.
     """
-    clips, reasons = _clips(plan, items)
+    clips, reasons, silent = _clips(plan, items)
     audio = {**clips, **dict.fromkeys(reasons, NO_CLIP)}
-    asked = Asked()
+    asked = Asked(silent=silent)
     more = first_round(plan, items, audio)
     while more:
         asked.rounds += 1
@@ -176,8 +178,8 @@ def _undecodable(
     }
 
 
-def _clips(plan: Plan, items: pd.DataFrame) -> tuple[dict[str, str], dict[str, str]]:
-    """Item id -> clip name, and item id -> reason for those that have none.
+def _clips(plan: Plan, items: pd.DataFrame) -> tuple[dict[str, str], dict[str, str], list[str]]:
+    """Item id -> clip name, item id -> reason for those that have none, and the silent items.
 
     Raises:
         TaskError: an exemplar is among the latter, and would be played.
@@ -185,20 +187,20 @@ def _clips(plan: Plan, items: pd.DataFrame) -> tuple[dict[str, str], dict[str, s
     from core.tasks import TaskError
 
     if set(plan.settings.conditions) == {"TO"}:
-        return {}, {}
-    clips, reasons = _decoded(plan, items)
+        return {}, {}, []
+    clips, reasons, silent = _decoded(plan, items)
     shown = plan.selection.exemplars
     if len(shown) and plan.card.capabilities.clips_per_prompt > len(shown):
-        of_exemplars, silent = _decoded(plan, shown)
-        for item_id, reason in silent.items():
+        of_exemplars, unplayable, _ = _decoded(plan, shown)
+        for item_id, reason in unplayable.items():
             raise TaskError(
                 f"exemplars: the clip of {item_id} cannot be played ({reason}); choose others."
             )
         clips |= of_exemplars
-    return clips, reasons
+    return clips, reasons, silent
 
 
-def _decoded(plan: Plan, items: pd.DataFrame) -> tuple[dict[str, str], dict[str, str]]:
+def _decoded(plan: Plan, items: pd.DataFrame) -> tuple[dict[str, str], dict[str, str], list[str]]:
     from core.audio import AudioError, prepare_clips
 
     named = items[items["audio"].notna()]
@@ -206,8 +208,14 @@ def _decoded(plan: Plan, items: pd.DataFrame) -> tuple[dict[str, str], dict[str,
     prepared = dict(zip(named["item_id"], prepare_clips(sources, plan.folder.audio), strict=True))
     clips = {k: v.name for k, v in prepared.items() if not isinstance(v, AudioError)}
     reasons = {k: str(v) for k, v in prepared.items() if isinstance(v, AudioError)}
-    silent = items.loc[items["audio"].isna(), "item_id"]
-    return clips, {**reasons, **dict.fromkeys(silent, "the manifest names no audio for it.")}
+    silent = [
+        k
+        for k, v in prepared.items()
+        if not isinstance(v, AudioError) and v.facts.silent_share == 1
+    ]
+    without = items.loc[items["audio"].isna(), "item_id"]
+    reasons |= dict.fromkeys(without, "the manifest names no audio for it.")
+    return clips, reasons, silent
 
 
 def _source(folder: Path, row: dict[Hashable, Any]) -> Source:

@@ -6,8 +6,10 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pandas as pd
 import pytest
+import soundfile
 
 from core.exemplars import same_words
 from core.protocol import read_requests, read_responses
@@ -141,6 +143,30 @@ def test_a_row_more_asks_for_that_row_alone(tmp_path):
     again = evaluate(tmp_path / "out", data=longer, **words)
 
     assert again.reused == len(first.planned) < len(again.planned)
+
+
+def test_items_with_nothing_to_rate_are_told(tmp_path):
+    folder = tmp_path / "set"
+    folder.mkdir()
+    tone = 0.3 * np.sin(np.arange(16_000) / 20)
+    soundfile.write(folder / "tone.wav", tone, 16_000)
+    soundfile.write(folder / "silence.wav", np.zeros(16_000), 16_000)
+    words = "Person1: Give me that!"
+    rows = [
+        {"item_id": "heard", "audio": "tone.wav", "transcript": words, "label": "YES"},
+        {"item_id": "still", "audio": "silence.wav", "transcript": words, "label": "NO"},
+        {"item_id": "blank", "audio": "tone.wav", "transcript": " ", "label": "NO"},
+    ]
+    (folder / "manifest.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    both = evaluate(tmp_path / "out", data=str(folder), conditions="AO,TO", shots="0").notes
+    words_alone = evaluate(tmp_path / "to", data=str(folder), conditions="TO", shots="0").notes
+
+    silent = "1 of 3 items silent throughout, and counted like any other: still"
+    wordless = "1 of 3 items without a word in the transcript, and counted like any other: blank"
+    assert both[-2:] == [silent, wordless]
+    assert silent not in words_alone
+    assert wordless in words_alone
 
 
 def test_a_model_that_ends_without_a_word_fails_the_run(tmp_path, monkeypatch):

@@ -79,6 +79,11 @@ def test_half_the_seconds_used_fails(tmp_path):
         check_hearing(Model(by_energy, uses=0.5), question(voices(3)), voices(3, 4), tmp_path)
 
 
+def test_seconds_used_that_are_no_number_fail(tmp_path):
+    with pytest.raises(DeafError, match="used nan s"):
+        check_hearing(Model(by_energy, uses=np.nan), question(voices(3)), voices(3, 4), tmp_path)
+
+
 def test_logits_that_are_no_numbers_fail(tmp_path):
     with pytest.raises(DeafError, match="not numbers"):
         check_hearing(
