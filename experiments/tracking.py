@@ -37,6 +37,8 @@ MOST_METRICS = 99
 # The names MLflow makes up for a run nobody named: "skittish-snail-12".
 _MADE_UP_NAME = re.compile(r"^[a-z]+-[a-z]+-\d+$")
 _SQLITE = "sqlite:///"
+# "(sqlite3.OperationalError) database or disk is full"
+_DATABASE_ERROR = re.compile(r"\(\w+(\.\w+)*Error\) ")
 
 
 class TrackingError(RuntimeError):
@@ -135,10 +137,9 @@ def _told(uri: str, what: str) -> Iterator[None]:
     try:
         yield
     except MlflowException as error:
-        first_line = (str(error).splitlines() or [type(error).__name__])[0]
         raise TrackingError(
-            f"In the MLflow store {uri} {what} ({first_line}). The answers are kept: once this is "
-            "put right, the same command goes on from them."
+            f"In the MLflow store {uri} {what} ({_cause(error)}). The answers are kept: once "
+            "this is put right, the same command goes on from them."
         ) from error
 
 
@@ -225,12 +226,17 @@ def _client() -> tuple[MlflowClient, str]:
             client = mlflow.MlflowClient(uri)
             client.search_experiments(max_results=1)
     except Exception as error:
-        first_line = (str(error).splitlines() or [type(error).__name__])[0]
         raise TrackingError(
-            f"The MLflow store {uri} cannot be opened ({first_line}). Point MLFLOW_TRACKING_URI at "
-            "another, or run `mlflow db upgrade` on this one."
+            f"The MLflow store {uri} cannot be opened ({_cause(error)}). Point "
+            "MLFLOW_TRACKING_URI at another, or run `mlflow db upgrade` on this one."
         ) from error
     return client, uri
+
+
+def _cause(error: Exception) -> str:
+    """The line of an error that says what happened: the database's own, where one is quoted."""
+    lines = str(error).splitlines() or [type(error).__name__]
+    return next((line for line in lines if _DATABASE_ERROR.match(line)), lines[0])
 
 
 def _hush() -> None:
