@@ -113,7 +113,7 @@ class BgeM3:
             library: Any = import_module("sentence_transformers")
         except ImportError as error:
             raise EmbeddingError(
-                "bge-m3 needs sentence-transformers: pip install 'undertone[label]'."
+                "bge-m3 needs sentence-transformers: pip install -e '.[label]'."
             ) from error
         try:
             self._model = library.SentenceTransformer(BGE_M3, revision=BGE_M3_REVISION)

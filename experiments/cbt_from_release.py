@@ -212,7 +212,7 @@ def _release_folder(build: Build) -> Path:
     except ImportError as error:
         raise OptionError(
             f"release: there is no folder {build.release!r}, and to get it from the hub "
-            "huggingface-hub is needed: pip install 'undertone[docker]'."
+            "huggingface-hub is needed: pip install -e '.[docker]'."
         ) from error
     try:
         return Path(

@@ -107,7 +107,7 @@ def claude(model: str, kept: Path, may_send: int) -> Service:
         sdk: Any = import_module("anthropic")
     except ImportError as error:
         raise RunnerError(
-            "roles=claude needs the anthropic SDK: pip install 'undertone[label]'."
+            "roles=claude needs the anthropic SDK: pip install -e '.[label]'."
         ) from error
     if not os.environ.get("ANTHROPIC_API_KEY"):
         raise RunnerError("roles=claude needs a key: set ANTHROPIC_API_KEY.")

@@ -204,7 +204,7 @@ def yt_dlp_fetcher(folder: Path, cookies: Path | None, pause_s: float) -> Callab
     try:
         yt_dlp: Any = import_module("yt_dlp")
     except ImportError as error:
-        raise FetchError("other", "yt-dlp is missing: pip install 'undertone[build]'") from error
+        raise FetchError("other", "yt-dlp is missing: pip install -e '.[build]'") from error
 
     def fetch(wanted: Wanted) -> Path:
         folder.mkdir(parents=True, exist_ok=True)

@@ -129,7 +129,7 @@ def _sdk(module: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        raise AccountError("elevenlabs is not installed: pip install 'undertone[tts]'.") from error
+        raise AccountError("elevenlabs is not installed: pip install -e '.[tts]'.") from error
 
 
 def _detail(body: Any) -> tuple[str, str]:

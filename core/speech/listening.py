@@ -92,9 +92,7 @@ def recogniser(threads: int = 1) -> Callable[[Samples], str]:
     try:
         whisper: Any = import_module("faster_whisper")
     except ImportError as error:
-        raise SpeechError(
-            "faster-whisper is not installed: pip install 'undertone[build]'."
-        ) from error
+        raise SpeechError("faster-whisper is not installed: pip install -e '.[build]'.") from error
     model = whisper.WhisperModel(
         str(folder), device="cpu", compute_type="int8", cpu_threads=threads
     )

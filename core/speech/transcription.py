@@ -142,7 +142,7 @@ def _library(name: str) -> Any:
         return import_module(name)
     except ImportError as error:
         raise SpeechError(
-            f"{name.replace('_', '-')} is not installed ({error}): pip install 'undertone[build]'."
+            f"{name.replace('_', '-')} is not installed ({error}): pip install -e '.[build]'."
         ) from error
 
 

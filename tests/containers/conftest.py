@@ -28,7 +28,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if not missing:
         importlib.import_module("torchvision_operators.sitecustomize")
         return
-    reason = f"needs {', '.join(missing)}: pip install 'undertone[models]'"
+    reason = f"needs {', '.join(missing)}: pip install -e '.[models]'"
     if os.environ.get("UNDERTONE_REQUIRE_MODELS") == "1":
         pytest.fail(f"UNDERTONE_REQUIRE_MODELS=1, but this test {reason}")
     pytest.skip(reason)

@@ -182,5 +182,5 @@ def test_claude_without_a_key_says_which_is_missing(claude_says, monkeypatch):
 
 def test_without_the_sdk_it_says_how_to_install_it(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "anthropic", None)
-    with pytest.raises(RunnerError, match=r"pip install 'undertone\[label\]'"):
+    with pytest.raises(RunnerError, match=r"pip install -e '\.\[label\]'"):
         claude("claude", tmp_path, 0)

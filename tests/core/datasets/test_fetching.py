@@ -241,7 +241,7 @@ def test_a_failure_keeps_its_kind_and_the_first_line(yt_dlp, tmp_path):
 
 def test_without_yt_dlp_it_says_how_to_install_it(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "yt_dlp", None)
-    with pytest.raises(FetchError, match=r"pip install 'undertone\[build\]'"):
+    with pytest.raises(FetchError, match=r"pip install -e '\.\[build\]'"):
         yt_dlp_fetcher(tmp_path, None, 0.0)
 
 
