@@ -91,7 +91,7 @@ def _manipulation(targets: int) -> list[Request]:
         shown += [{"audio": f"exemplar{number}.wav"}, {"text": f"\nIt is {'AB'[number % 2]}.\n"}]
     questions = (
         ("verdict", "\nManipulation? A yes, B no. Answer:", YES_NO, 1),
-        ("tactic", "\nWhich tactic is it, if any? Name it:", TACTICS, 16),
+        ("tactic", "\nWhich tactic is it, if any? Name it:", TACTICS, 8),
     )
     return [
         Request(

@@ -229,11 +229,13 @@ class TransformersAdapter:
         if past.branch is None and not sliding:
             return past.valid.long()
         window = self.config.sliding_window if sliding else None
-        # Added to the scores: what every attention implementation understands.
-        masks = {
-            kind: torch.zeros_like(seen, dtype=dtype).masked_fill(~seen, torch.finfo(dtype).min)
-            for kind, seen in attention_masks(past, new, window).items()
-        }
+        masks = attention_masks(past, new, window)
+        if self.config._attn_implementation != "sdpa":
+            # The others add the mask to the scores.
+            masks = {
+                kind: torch.zeros_like(seen, dtype=dtype).masked_fill(~seen, torch.finfo(dtype).min)
+                for kind, seen in masks.items()
+            }
         return masks if sliding else masks["full_attention"]
 
 
