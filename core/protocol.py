@@ -11,8 +11,9 @@ title: its id is a digest and its audio files are named by content.
 from __future__ import annotations
 
 import json
+import math
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -271,14 +272,21 @@ def _line(record: dict[str, Any]) -> str:
 
 
 def _numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    with path.open(encoding="utf-8", newline="\n") as stream:
-        yield from enumerate(stream, start=1)
+    with path.open("rb") as stream:
+        for number, line in enumerate(stream, start=1):
+            # An unfinished last line may hold anything, and is nobody's answer.
+            how = "strict" if line.endswith(b"\n") else "replace"
+            try:
+                yield number, line.decode(errors=how)
+            except UnicodeDecodeError as error:
+                raise ProtocolError(f"{path}, line {number}: not text ({error.reason}).") from error
 
 
 def _json_object(path: Path, number: int, line: str) -> dict[str, Any]:
     try:
         record = json.loads(line)
-    except ValueError as error:
+    # Brackets without end are beyond what the parser can nest.
+    except (ValueError, RecursionError) as error:
         raise ProtocolError(f"{path}, line {number}: not JSON ({error}).") from error
     if not isinstance(record, dict):
         raise ProtocolError(f"{path}, line {number}: expected an object, found {line[:40]!r}.")
@@ -319,9 +327,50 @@ def _is_part(part: Any) -> bool:
     return name is None or (isinstance(name, str) and Path(name).name == name and name != "..")
 
 
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_nothing_or(holds: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: value is None or holds(value)
+
+
+# What an image of another version, or a hand, may have written is found here and not in a figure.
+_FIELDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    **dict.fromkeys(("id", "text"), ("text", _is_text)),
+    **dict.fromkeys(
+        ("reason", "finish_reason", "card", "image", "precision"),
+        ("text or null", _is_nothing_or(_is_text)),
+    ),
+    **dict.fromkeys(
+        ("choice_mass", "prompt_tokens", "audio_seconds", "audio_seconds_used", "latency_s"),
+        ("a finite number or null", _is_nothing_or(_is_number)),
+    ),
+    "choice_logprobs": (
+        "labels with finite numbers, or null",
+        _is_nothing_or(
+            lambda value: isinstance(value, dict) and all(map(_is_number, value.values()))
+        ),
+    ),
+    "fallbacks": (
+        "a list of texts",
+        lambda value: isinstance(value, list) and all(map(_is_text, value)),
+    ),
+}
+_ANYTHING: tuple[str, Callable[[Any], bool]] = ("anything", lambda value: True)
+
+
 def _response(record: dict[str, Any], where: str) -> Response:
     if record.get("status") not in STATUSES:
         raise ProtocolError(f"{where}: expected a status of {STATUSES}.")
+    for name, value in record.items():
+        expected, holds = _FIELDS.get(name, _ANYTHING)
+        if not holds(value):
+            raise ProtocolError(f"{where}: expected {name} to be {expected}, found {value!r:.60}.")
     record = {**record, "fallbacks": tuple(record.get("fallbacks", ()))}
     try:
         return Response(**record)

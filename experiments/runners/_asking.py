@@ -191,7 +191,7 @@ class Asker:
             finish_reason=finish,
             choice_logprobs=logprobs and {k: _bounded(v) for k, v in logprobs.items()},
             choice_mass=mass,
-            prompt_tokens=(reply.body.get("usage") or {}).get("prompt_tokens"),
+            prompt_tokens=_prompt_tokens(reply),
             audio_seconds=given_s,
             audio_seconds_used=used_s,
             latency_s=latency_s,
@@ -223,6 +223,12 @@ def _cut(prompt: Prompt, finish: str, given_s: float, used_s: float) -> str | No
     if prompt.choices is None and finish == "length":
         return f"the text ended at its limit of {prompt.max_new_tokens} tokens."
     return None
+
+
+def _prompt_tokens(reply: Reply) -> int | None:
+    usage = reply.body.get("usage")
+    count = usage.get("prompt_tokens") if isinstance(usage, Mapping) else None
+    return count if isinstance(count, int) and not isinstance(count, bool) else None
 
 
 def _bounded(logprob: float) -> float:

@@ -108,6 +108,46 @@ def test_a_number_that_is_none_is_never_written(tmp_path):
         log.append([Response("a", "ok", choice_mass=float("nan"))])
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("id", '["a"]'),
+        ("text", "3"),
+        ("reason", "3"),
+        ("choice_logprobs", "[1]"),
+        ("choice_logprobs", '{"3": NaN}'),
+        ("choice_logprobs", '{"3": "-0.1"}'),
+        ("choice_mass", '"all"'),
+        ("audio_seconds_used", "Infinity"),
+        ("prompt_tokens", "true"),
+        ("fallbacks", "3"),
+    ],
+)
+def test_a_response_whose_field_is_of_another_kind_is_refused_with_its_line(tmp_path, field, value):
+    path = tmp_path / "responses.jsonl"
+    good = '{"schema": 1, "id": "a", "status": "ok"}\n'
+    path.write_text(f'{good}{{"schema": 1, "id": "b", "status": "ok", "{field}": {value}}}\n')
+
+    with pytest.raises(ProtocolError, match=f"line 2: expected {field} to be"):
+        read_responses(path)
+
+
+@pytest.mark.parametrize("line", [b"\xff\xfe\n", b"[" * 100_000 + b"\n", b"\0\0\n"])
+def test_bytes_that_are_no_json_are_refused_with_their_line(tmp_path, line):
+    path = tmp_path / "responses.jsonl"
+    path.write_bytes(b'{"schema": 1, "id": "a", "status": "ok"}\n' + line)
+
+    with pytest.raises(ProtocolError, match="line 2: not"):
+        read_responses(path)
+
+
+def test_an_unfinished_last_line_may_hold_any_bytes(tmp_path):
+    path = tmp_path / "responses.jsonl"
+    path.write_bytes(b'{"schema": 1, "id": "a", "status": "ok"}\n\xff\0')
+
+    assert list(read_responses(path)) == ["a"]
+
+
 def test_an_unknown_status_is_refused(tmp_path):
     (tmp_path / "r.jsonl").write_text('{"schema":1,"id":"a","status":"fine"}\n')
     with pytest.raises(ProtocolError, match="expected a status"):
