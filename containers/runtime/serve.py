@@ -18,8 +18,8 @@ unless told to outlive it.
 
 Exit codes: 0 every request has an answer or a status; 2 wrong arguments, card or
 requests; 3 the model does not load; 4 it does not hear; 5 another process writes
-the response file; 75 it hangs again and again (then there is no summary); 130
-and 143 after Ctrl-C and SIGTERM.
+the response file; 74 a file cannot be read or written, as on a full disk; 75 it
+hangs again and again (then there is no summary); 130 and 143 after Ctrl-C and SIGTERM.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from containers.runtime.replies import Stamp, failure
 from containers.runtime.watch import HangWatch, Signals, Stopped, end_with_parent
 from core.protocol import ProtocolError, Request, read_requests
 
-DONE, WRONG_INPUT, NOT_LOADED, DEAF, BUSY, HANGS = 0, 2, 3, 4, 5, 75
+DONE, WRONG_INPUT, NOT_LOADED, DEAF, BUSY, NO_FILE, HANGS = 0, 2, 3, 4, 5, 74, 75
 # Hangs with no answer between them after which a run gives up.
 MOST_HANGS = 3
 CANARY_CANDIDATES = 8
@@ -100,6 +100,9 @@ def main(arguments: Sequence[str]) -> int:
         return _sorry(DEAF, error)
     except BusyError as error:
         return _sorry(BUSY, error)
+    except OSError as error:
+        # Of our own files: an adapter's errors are its requests' or its loading's.
+        return _sorry(NO_FILE, error)
     except Stopped as stopped:
         return 128 + stopped.number
     return DONE

@@ -15,6 +15,7 @@ _CAUSES = {
     3: "does not load",
     4: "does not hear",
     5: "found another process writing its answers; wait for that one or end it",
+    74: "could not read or write a file; is a disk full?",
     75: "hung again and again with no answer in between",
 }
 

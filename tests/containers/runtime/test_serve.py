@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -32,6 +33,22 @@ def test_a_finished_run_is_answered_again_without_loading_the_model(case, asked)
     again = case.run(mode="unloadable")
     assert (again.code, again.summary["answered"]) == (0, 0)
     assert again.summary["counts"] == {"ok": 1}
+
+
+def test_a_full_disk_is_an_error_and_the_next_run_goes_on(case, asked, finish):
+    case.ask(*(asked(str(n), "fine") for n in range(4)))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # Half an answer: the child takes over the limit and meets it as it would a full disk.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        started = case.start()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    run = finish(case, started)
+    assert (run.code, run.statuses) == (74, {})
+    assert "File too large" in run.said
+    assert "Traceback" not in run.said
+    assert case.run().summary["counts"] == {"ok": 4}
 
 
 def test_a_failure_is_tried_again_by_the_next_run_and_an_answer_is_not(case, asked):

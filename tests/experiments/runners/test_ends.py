@@ -14,6 +14,7 @@ from experiments.runners._ends import sentence
         (3, "does not load"),
         (4, "does not hear"),
         (5, "another process"),
+        (74, "is a disk full?"),
         (75, "hung again and again"),
         (1, "exit code 1"),
         (-9, "ended by SIGKILL. The kernel does that when memory runs out"),
