@@ -141,19 +141,21 @@ def sentences(found: Validation) -> list[str]:
         if within.n
         else "No turn has both a label and a rating."
     )
+    if len(found.models) == 1:
+        lines.append("No ranking: one model alone has no rank; it takes two or more.")
+        return lines
     for name, ranking in found.rankings.items():
         what = "the experts' median" if name == "experts" else "the labels"
+        on = f"on the experts' turns against {what}"
         if math.isnan(ranking.rho):
-            lines.append(f"Ranking of {ranking.models} models: undefined ({ranking.reason}).")
+            lines.append(f"Ranking of {ranking.models} models {on}: undefined ({ranking.reason}).")
             continue
         lines.append(
-            f"Ranking of {ranking.models} models on the experts' turns against {what}, and on all "
+            f"Ranking of {ranking.models} models {on}, and on all "
             f"turns: Spearman {ranking.rho:.3f}, p {ranking.p:.2g} "
             f"({'every' if ranking.exact else 'drawn'} permutation)."
         )
-    if len(found.models) == 1:
-        lines.append("One model alone has no rank.")
-    elif found.models and len(found.models) < FEW_MODELS:
+    if found.models and len(found.models) < FEW_MODELS:
         lines.append(f"Few models: {len(found.models)} can rank alike by chance.")
     return lines
 

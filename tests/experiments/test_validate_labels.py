@@ -101,6 +101,14 @@ def test_models_are_ranked_on_both_sets(store, capsys):
     assert only_run()[1].data.metrics["ranking/spearman_experts"] == pytest.approx(1.0)
 
 
+def test_one_model_has_no_rank_and_that_is_said_once(store, capsys):
+    more = predictions(store, "alone", [1, 3, 5, 2, 4, 4])
+    assert run(store, *more) == 0
+    said = capsys.readouterr().out
+    assert said.count("anking") == 1
+    assert "No ranking: one model alone has no rank; it takes two or more." in said
+
+
 def test_labels_may_come_from_the_dataset(store, capsys):
     items = pd.read_csv(DEMO / "manifest.csv")
     rated = items[["item_id", "label"]].head(6)
