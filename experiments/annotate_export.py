@@ -10,7 +10,8 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 OPTIONS = {
     "data": ("", "dataset folder of dialogues with audio, such as demo/manipulation"),
     "annotators": ("8", "how many people rate"),
-    "batches": ("10", "batches a modality; each annotator takes one of text and one of audio"),
+    "batches": ("auto", "batches a modality; auto: the study's ten, or fewer for a small set"),
     "overlap": ("0.3", "share of a batch that the next one holds too, 0.2-0.5"),
     "seed": ("0", "of every random order"),
     "both_modalities": ("false", "true gives an annotator the same batch as text and as audio"),
@@ -79,25 +80,39 @@ def _output(said: str) -> Path:
 def _round(said: Mapping[str, str], folder: Path) -> Round:
     from core.dataset import DatasetError, read_dataset
     from validation import schemas
-    from validation.annotation_design import DesignError, designed
+    from validation.annotation_design import STUDY_BATCHES, DesignError, designed, fitting
 
-    annotators, batches = whole("annotators", said["annotators"]), whole("batches", said["batches"])
+    annotators = whole("annotators", said["annotators"])
+    batches = None if said["batches"] == "auto" else _batches(said["batches"])
     overlap, seed = amount("overlap", said["overlap"]), whole("seed", said["seed"])
     both = truth("both_modalities", said["both_modalities"])
     try:
         dataset = read_dataset(folder, "manipulation")
         schemas.validated(dataset.items, schemas.dialogues(), str(dataset.manifest))
-        design = designed(
+        design = (fitting if batches is None else partial(designed, batches=batches))(
             list(dataset.items["item_id"]),
             annotators=annotators,
-            batches=batches,
             overlap=overlap,
             seed=seed,
             both_modalities=both,
         )
-        return round_of(dataset, design)
+        made = round_of(dataset, design)
     except (DatasetError, schemas.TableError, DesignError) as error:
         raise OptionError(str(error)) from error
+    if batches is None and len(design.batches) < STUDY_BATCHES:
+        fewer = (
+            f"batches=auto: {len(design.batches)}, not the study's {STUDY_BATCHES}, for which "
+            f"{len(design.items)} items and {annotators} annotators are too few at an overlap of "
+            f"{overlap:g}."
+        )
+        return replace(made, notes=(fewer, *made.notes))
+    return made
+
+
+def _batches(said: str) -> int:
+    if not said.isdigit():
+        raise OptionError(f"batches: expected auto or a whole number of 2 or more, found {said!r}.")
+    return whole("batches", said)
 
 
 def round_of(dataset: Dataset, design: Design) -> Round:

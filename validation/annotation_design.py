@@ -14,7 +14,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from math import ceil
 from typing import Literal, get_args
@@ -29,6 +31,8 @@ MODALITIES: tuple[Modality, ...] = get_args(Modality)
 LEAST_OVERLAP, MOST_OVERLAP = 0.2, 0.5
 # A batch is a whole number of items, so a wished share is met only so closely.
 TOLERANCE = 0.05
+# A modality, in section 6.1 of study 2.
+STUDY_BATCHES = 10
 
 
 class DesignError(ValueError):
@@ -152,6 +156,33 @@ def designed(
     if faults := design_faults(made):
         raise DesignError(faults[0])
     return made
+
+
+def fitting(
+    items: Sequence[str],
+    *,
+    annotators: int,
+    overlap: float,
+    seed: int = 0,
+    both_modalities: bool = False,
+) -> Design:
+    """`designed` with the study's ten batches, or the most below that can be had.
+
+    Raises:
+        DesignError: no number of batches will do; says why the fewest will not.
+    """
+    with_batches = partial(
+        designed,
+        items,
+        annotators=annotators,
+        overlap=overlap,
+        seed=seed,
+        both_modalities=both_modalities,
+    )
+    for batches in range(STUDY_BATCHES, 2, -1):
+        with suppress(DesignError):
+            return with_batches(batches=batches)
+    return with_batches(batches=2)
 
 
 def _refuse(items: Sequence[str], annotators: int, batches: int, overlap: float) -> None:

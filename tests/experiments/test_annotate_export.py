@@ -121,11 +121,23 @@ def test_an_odd_transcript_is_told(tmp_path, capsys):
     assert "1 conversations are longer than a row shows" in said
 
 
+def test_the_batches_fit_a_small_set_unless_a_number_is_asked_for(tmp_path, capsys):
+    arguments = ["--data", str(DEMO), "--output", str(tmp_path / "out")]
+    assert main([*arguments, "--batches", "10"]) == 2
+    assert "12 items make 10 batches too small" in capsys.readouterr().err
+    assert main(arguments) == 0
+    said = capsys.readouterr().out
+    assert "12 items, 8 annotators, 6 batches a modality." in said
+    assert "batches=auto: 6, not the study's 10, for which 12 items and 8 annotators" in said
+    assert len(read_key(tmp_path / "out" / "private" / "design.json").design.batches) == 6
+
+
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
         ("data", "nowhere", "data: there is no folder 'nowhere'"),
         ("annotators", "many", "annotators: expected a whole number of 0 or more, found 'many'"),
+        ("batches", "some", "batches: expected auto or a whole number of 2 or more, found 'some'"),
         ("batches", "8", "12 items make 8 batches too small"),
         ("overlap", "30", "overlap: expected 0.2-0.5 (a share, not per cent)"),
         ("both_modalities", "perhaps", "both_modalities: expected true or false"),

@@ -10,6 +10,7 @@ from validation.annotation_design import (
     balance,
     design_faults,
     designed,
+    fitting,
     shares_of,
 )
 
@@ -81,6 +82,16 @@ def test_a_wish_that_cannot_be_met_is_one_sentence(wish, sentence):
     wishes = {"number": 100, "annotators": 8, "batches": 10, "overlap": 0.3, **wish}
     with pytest.raises(DesignError, match=sentence):
         designed(items(wishes.pop("number")), **wishes)
+
+
+@pytest.mark.parametrize(("number", "batches"), [(100, 10), (12, 6)])
+def test_a_small_set_has_fewer_batches_than_the_studys_ten(number, batches):
+    assert len(fitting(items(number), annotators=8, overlap=0.3).batches) == batches
+
+
+def test_a_set_too_small_for_any_number_of_batches_is_refused():
+    with pytest.raises(DesignError, match="2 items make 2 batches too small"):
+        fitting(items(2), annotators=8, overlap=0.3)
 
 
 def test_an_item_that_is_there_twice_is_refused():
