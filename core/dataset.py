@@ -1,7 +1,8 @@
 """A dataset folder: dataset.json, one manifest, audio files; read, checked, hashed, written.
 
 Reading gives typed rows whose audio lies inside the folder and has the content
-the manifest says. Values are not judged here: `validation.schemas` does that.
+the manifest says. Values are judged by whoever reads (`validation.datasets`), in the
+same pass.
 Any folder with a manifest can be read; what dataset.json would have said is then
 unknown, and said to be.
 """
@@ -12,7 +13,7 @@ import csv
 import io
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from hashlib import file_digest, sha256
@@ -31,6 +32,9 @@ LONGEST_NAME = 200
 _OWN = ("schema", "name", "task", "licence", "source", "synthetic", "hash", "counts")
 _TYPES: dict[str, type] = {"name": str, "task": str, "licence": str, "synthetic": bool}
 _ADVICE = "Correct these and run again."
+
+# Given typed items and the (row, column) of cells found faulty already: what else is wrong.
+Judge = Callable[[pd.DataFrame, Set[tuple[int | None, str | None]]], list[Fault]]
 
 
 @dataclass(frozen=True)
@@ -65,23 +69,26 @@ class Dataset:
     notes: tuple[str, ...] = ()
 
 
-def read_dataset(folder: Path, task: str, *, manifest: str | None = None) -> Dataset:
+def read_dataset(
+    folder: Path, task: str, *, manifest: str | None = None, judge: Judge | None = None
+) -> Dataset:
     """Read a dataset for a task.
 
     Args:
         folder: holds manifest.parquet, .csv or .jsonl, exactly one of them.
         task: as in dataset.json.
         manifest: "turns" or "dialogues"; by default what the task says.
+        judge: what the values must keep to; by default nothing.
 
     Raises:
         DatasetError: naming every row that has a cell of the wrong type, audio
-            outside the folder, missing, or of another content; or saying what else
-            is wrong with the folder.
+            outside the folder, missing, or of another content, or a value that
+            `judge` refuses; or saying what else is wrong with the folder.
     """
     folder = Path(folder).resolve()
     about = _about(folder, task)
     path = _manifest(folder)
-    items = _checked(path, manifest or _kind(task), read_cells(path))
+    items = _checked(path, manifest or _kind(task), read_cells(path), judge)
     if items.empty:
         raise DatasetError(str(path), [Fault(None, None, "rows", "none")], _ADVICE)
     found = dataset_hash(items)
@@ -227,10 +234,13 @@ def _manifest(folder: Path) -> Path:
     return there[0]
 
 
-def _checked(path: Path, kind: str, cells: Cells) -> pd.DataFrame:
-    items, faults = typed(path.name, kind, cells)
+def _checked(path: Path, kind: str, cells: Cells, judge: Judge | None = None) -> pd.DataFrame:
+    items, faults = typed(str(path), kind, cells)
     items, in_audio = _with_digests(path.parent, items)
-    faults += [replace(each, line=cells.line(each.row - 1)) for each in in_audio if each.row]
+    faults += in_audio
+    if judge is not None and len(items):
+        faults += judge(items, {(each.row, each.column) for each in faults})
+    faults = [replace(f, line=cells.line(f.row - 1)) if f.row else f for f in faults]
     if faults:
         raise DatasetError(str(path), sorted(faults, key=lambda each: each.row or 0), _ADVICE)
     return items

@@ -332,4 +332,4 @@ def _check_names(path: Path, names: tuple[str, ...]) -> None:
 def _refused(
     path: Path, line: int | None, expected: str, found: str, advice: str = _ADVICE
 ) -> DatasetError:
-    return DatasetError(path.name, [Fault(None, None, expected, found, line)], advice)
+    return DatasetError(str(path), [Fault(None, None, expected, found, line)], advice)

@@ -11,7 +11,7 @@ import math
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -89,9 +89,8 @@ def prepare(settings: Settings) -> Plan:
         SettingsError: a value that does not fit the model, the task or the dataset.
         RunnerError: nothing here can run the model.
         core.tasks.TaskError: settings of the task that do not fit, exemplars that are not there.
-        core.dataset.DatasetError, validation errors: a faulty dataset, row by row.
+        core.dataset.DatasetError: a faulty dataset, row by row.
     """
-    from core.dataset import read_dataset
     from core.tasks import task
 
     card = read_card(settings.card_path)
@@ -103,8 +102,7 @@ def prepare(settings: Settings) -> Plan:
             f"conditions: {chosen.NAME} has no {', '.join(absent)}; it has "
             f"{', '.join(chosen.CONDITIONS)}."
         )
-    dataset = read_dataset(settings.data, settings.task)
-    dataset = _validated(dataset, chosen, audio=_hears(settings.conditions))
+    dataset = _dataset(settings, chosen)
     selection = chosen.select(dataset.items, seed=settings.seed, settings=settings.of_task)
     folder = run_folder(settings.output, settings.task, dataset.name, dataset.hash, settings.model)
     image = module.image(card, _site(settings))
@@ -219,12 +217,13 @@ def _precision(said: str, card: Card) -> str:
     return said
 
 
-def _validated(dataset: Dataset, task: Task, *, audio: bool) -> Dataset:
+def _dataset(settings: Settings, task: Task) -> Dataset:
     from validation import schemas
+    from validation.datasets import checked_dataset
 
-    schema = {"turns": schemas.turns, "dialogues": schemas.dialogues}[task.MANIFEST](audio=audio)
-    items = schemas.validated(dataset.items, schema, str(dataset.manifest))
-    return replace(dataset, items=items)
+    schema = {"turns": schemas.turns, "dialogues": schemas.dialogues}[task.MANIFEST]
+    audio = _hears(settings.conditions)
+    return checked_dataset(settings.data, settings.task, schema(audio=audio))
 
 
 def _checked(predictions: pd.DataFrame, task: Task, path: Path) -> pd.DataFrame:

@@ -127,15 +127,15 @@ def with_labels(ratings: Ratings, folder: Path) -> Ratings:
 
     import numpy as np
 
-    from core.dataset import DatasetError, read_dataset
+    from core.dataset import DatasetError
     from validation import schemas
+    from validation.datasets import checked_dataset
 
     try:
-        dataset = read_dataset(folder, "distress")
-        turns = schemas.turns(audio=False)
-        items = schemas.validated(dataset.items, turns, str(dataset.manifest))
-    except (DatasetError, schemas.TableError) as error:
+        dataset = checked_dataset(folder, "distress", schemas.turns(audio=False))
+    except DatasetError as error:
         raise OptionError(str(error)) from error
+    items = dataset.items
     label_of = dict(zip(items["item_id"], items["label"].astype(float), strict=True))
     foreign = [item for item in ratings.items if item not in label_of]
     if foreign:

@@ -54,7 +54,8 @@ def unique(columns: list[str]) -> pa.Check:
             return pd.Series(True, index=frame.index)
         return ~frame[columns].astype(str).duplicated()
 
-    return pa.Check(first, name=columns[-1], error=f"a value no row above has{others}")
+    error = f"a value no row above has{others}"
+    return pa.Check(first, name=columns[-1], error=error, statistics={"columns": columns})
 
 
 def row_rule(
@@ -77,4 +78,4 @@ def row_rule(
         fits = [holds(dict(zip(names, row, strict=True))) for row in rows]
         return pd.Series(fits, index=frame.index, dtype=bool)
 
-    return pa.Check(each, name=column, error=expected)
+    return pa.Check(each, name=column, error=expected, statistics={"columns": names})

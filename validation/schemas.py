@@ -9,7 +9,7 @@ from 1, the header not counted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import fields
 from typing import Any
 
@@ -55,16 +55,40 @@ def validated(frame: pd.DataFrame, schema: pa.DataFrameSchema, source: str) -> p
         TableError: with every faulty row: its number, column, value and the rule.
     """
     frame = frame.reset_index(drop=True)
+    if found := faults(frame, schema):
+        raise TableError(source, found, _ADVICE)
+    return _settled(frame, schema)
+
+
+def faults(
+    frame: pd.DataFrame,
+    schema: pa.DataFrameSchema,
+    told: Set[tuple[int | None, str | None]] = frozenset(),
+) -> list[Fault]:
+    """All that is wrong with a table, for whoever has more to say of it than its schema.
+
+    Args:
+        told: (row, column) of cells known to be faulty. They are not told again, nor is
+            a rule on several cells of a row that rests on one of them.
+    """
+    frame = frame.reset_index(drop=True)
     if twice := sorted({str(name) for name in frame.columns[frame.columns.duplicated()]}):
-        faults = [Fault(None, name, "a name of its own", "it twice") for name in twice]
-        raise TableError(source, faults, _ADVICE)
+        return [Fault(None, name, "a name of its own", "it twice") for name in twice]
     if frame.empty and (schema.metadata or {}).get("needs_rows"):
-        raise TableError(source, [Fault(None, None, "rows", "none")], _ADVICE)
+        return [Fault(None, None, "rows", "none")]
     try:
-        checked = schema.validate(frame, lazy=True)
+        schema.validate(frame, lazy=True)
     except pa.errors.SchemaErrors as error:
-        raise TableError(source, _faults(error.failure_cases, frame, schema), _ADVICE) from None
-    return _settled(checked, schema)
+        found = _faults(error.failure_cases, frame, schema)
+        rests_on = {check.error: (check.statistics or {})["columns"] for check in schema.checks}
+        return [
+            fault
+            for fault in found
+            if told.isdisjoint(
+                (fault.row, name) for name in rests_on.get(fault.expected, [fault.column])
+            )
+        ]
+    return []
 
 
 def turns(*, audio: bool = True) -> pa.DataFrameSchema:
