@@ -7,7 +7,9 @@ and logging show the same; the files that go with them are `agreement_files`'s.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from bisect import bisect
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
@@ -24,6 +26,7 @@ from validation.ratings import Ratings
 # Below this a bootstrap interval is itself a rough guess.
 FEW_ITEMS = 30
 SHOWN_TIES = 10
+SHOWN_SPLITS = 20
 # Sections of the runs' page, first ones first.
 HEADLINE = ("agreement", "reference_agreement")
 
@@ -200,21 +203,22 @@ def weighting(study: Study) -> Weighting:
 
 
 def sentences(study: Study) -> list[str]:
-    """What was read, what was left out, and how little some figures rest on."""
-    group, everyone = study.group, study.everyone
+    """What was read, what was left out, how everyone voted, and how little figures rest on."""
+    group = study.group
+    from_group = f" from {study.group_name}" if group.raters != study.everyone.raters else ""
     counts = (~np.isnan(group.values)).sum(1)
     per_item = ", ".join(
         f"{int(items)} with {number}" for number, items in enumerate(np.bincount(counts)) if items
     )
     lines = [
         f"{group.source}: {len(group.items)} items; raters {', '.join(group.raters)}; "
-        f"{int(counts.sum())} ratings; items by number of ratings: {per_item}.",
+        f"{int(counts.sum())} ratings; items by number of ratings{from_group}: {per_item}.",
         *group.notes,
     ]
     if group.scale.kind != "interval":
         levels = zip(group.scale.labels, group.scale.numbers, strict=True)
         by_level = (f"{label}: {int((group.values == number).sum())}" for label, number in levels)
-        lines.append(f"Ratings by level: {', '.join(by_level)}.")
+        lines.append(f"Ratings{from_group} by level: {', '.join(by_level)}.")
     if group.reference_name:
         lines.append(f"The reference label is column {group.reference_name}; it is no rater.")
     for e in study.estimates:
@@ -222,17 +226,86 @@ def sentences(study: Study) -> list[str]:
             lines.append(
                 f"Few items: {e.metric} rests on {e.n} of {e.n_total} items; {_interval(e)}."
             )
+    return [*lines, *_consensus_sentences(study)]
+
+
+def _consensus_sentences(study: Study) -> list[str]:
+    """Of everyone, whatever the group: how the votes fell, what they come to, what is tied."""
+    everyone = study.everyone
+    grouped = study.group.raters != everyone.raters
+    whose = f"all {len(everyone.raters)} raters" if grouped else "all raters"
+    if not everyone.items:
+        return []
+    nominal = everyone.scale.kind == "nominal"
+    lines = _vote_sentences(study, whose) if nominal else _median_sentences(everyone, whose)
     single = int(((~np.isnan(everyone.values)).sum(1) == 1).sum())
     if single:
+        counting = f"Counting {whose}, " if grouped else ""
         lines.append(
-            f"{single} of {len(everyone.items)} items have a single rating: their consensus is "
-            "one person's vote."
+            f"{counting}{single} of {len(everyone.items)} items have a single rating: their "
+            "consensus is one person's vote."
         )
-    return lines + _tie_sentences(study)
+    return [*lines, *_tie_sentences(study)] if nominal else lines
+
+
+def _vote_sentences(study: Study, whose: str) -> list[str]:
+    labels = study.everyone.scale.labels
+    splits = Counter(tuple(record.histogram.values()) for record in study.records)
+    # Items with few votes first, as in the line that counts the ratings.
+    ordered = sorted(splits, key=lambda split: (sum(split), split[::-1]))
+    shown = [f"({', '.join(map(str, split))}): {splits[split]}" for split in ordered]
+    kept = Counter(record.label or record.status for record in study.records)
+    found = ", ".join(f"{kind}: {kept[kind]}" for kind in (*labels, "UNRESOLVED"))
+    return [
+        f"Vote histogram of {whose}, items by votes for ({', '.join(labels)}): "
+        f"{_first(shown, SHOWN_SPLITS)}.",
+        f"Consensus of {whose} (majority), items by label: {found}.",
+    ]
+
+
+def _median_sentences(ratings: Ratings, whose: str) -> list[str]:
+    medians, scale = consensus.median_labels(ratings.values), ratings.scale
+    if scale.kind == "interval":
+        low, middle, high = np.nanquantile(medians, [0, 0.5, 1])
+        return [
+            f"Consensus of {whose} (median): from {low:g} to {high:g}, half of the items at "
+            f"{middle:g} or below."
+        ]
+    levels = sorted({*scale.numbers, *medians[~np.isnan(medians)].tolist()})
+    counts = (f"{_level(ratings, at)}: {int((medians == at).sum())}" for at in levels)
+    tied = [
+        f"{item} ({_level(ratings, median)})"
+        for item, median in zip(ratings.items, medians, strict=True)
+        if not np.isnan(median) and median not in scale.numbers
+    ]
+    return [
+        f"Consensus of {whose} (median), items by level: {', '.join(counts)}.",
+        f"{len(tied)} items are UNRESOLVED (tied: their median lies between two levels, and is "
+        f"kept so): {_first(tied, SHOWN_TIES)}."
+        if tied
+        else "No item is tied between two levels.",
+    ]
+
+
+def _level(ratings: Ratings, value: float) -> str:
+    scale = ratings.scale
+    if value in scale.numbers:
+        return scale.labels[scale.numbers.index(value)]
+    if all(label == f"{at:g}" for label, at in zip(scale.labels, scale.numbers, strict=True)):
+        return f"{value:g}"
+    above = bisect(scale.numbers, value)
+    return f"{scale.labels[above - 1]}/{scale.labels[above]}"
+
+
+def _first(shown: Sequence[str], most: int) -> str:
+    more = [f"{len(shown) - most} more in items.csv"] if len(shown) > most else []
+    return ", ".join([*shown[:most], *more])
 
 
 def _tie_sentences(study: Study) -> list[str]:
-    lines = [f"{len(study.assignments)} items are UNRESOLVED (tied)."] if study.assignments else []
+    if not study.assignments:
+        return ["No item is tied."]
+    lines = [f"{len(study.assignments)} items are UNRESOLVED (tied)."]
     for each in study.assignments[:SHOWN_TIES]:
         who = f"adjudicators {each.first} and {each.second}" if each.first else "no adjudicators"
         third = f", tie-breaker {each.tie_breaker}" if each.tie_breaker else ""

@@ -150,6 +150,59 @@ def test_the_votes_are_shown_by_level_and_by_item(tmp_path):
     assert "9 ratings; items by number of ratings: 1 with 1, 1 with 2, 2 with 3." in said[0]
 
 
+def test_the_votes_the_consensus_and_the_ties_are_told(tmp_path):
+    said = sentences(study(tmp_path, "ID,A,B,C\nd1,1,0,\nd2,0,0,0\nd3,1,1,1\nd4,1,,\nd5,1,,\n"))
+    assert (
+        "Vote histogram of all raters, items by votes for (NO, YES): (0, 1): 2, (1, 1): 1, "
+        "(3, 0): 1, (0, 3): 1." in said
+    )
+    assert (
+        "Consensus of all raters (majority), items by label: NO: 1, YES: 3, UNRESOLVED: 1." in said
+    )
+    assert "1 items are UNRESOLVED (tied)." in said
+
+
+def test_an_ordinal_scale_tells_its_medians_and_what_lies_between_two_levels(tmp_path):
+    # Medians by hand: 1, 2.5, 5.
+    text = "clip,e1,e2,e3\nc1,1,1,2\nc2,2,3,\nc3,5,4,5\n"
+    said = sentences(study(tmp_path, text, "ordinal"))
+    assert (
+        "Consensus of all raters (median), items by level: 1: 1, 2: 0, 2.5: 1, 3: 0, 4: 0, 5: 1."
+        in said
+    )
+    assert (
+        "1 items are UNRESOLVED (tied: their median lies between two levels, and is kept so): "
+        "c2 (2.5)." in said
+    )
+    said = sentences(study(tmp_path, LEVELS, "ordinal"))
+    assert "No item is tied between two levels." in said
+
+
+def test_a_median_between_two_named_levels_is_named_after_both(tmp_path):
+    scale = scale_named("ordinal", "calm,tense,upset")
+    everyone = read_ratings(written(tmp_path, "clip,e1,e2\nc1,calm,tense\nc2,upset,upset\n"), scale)
+    said = sentences(study_of(everyone, everyone, resamples=0, seed=0))
+    assert any("calm: 0, calm/tense: 1, tense: 0, upset: 1." in line for line in said)
+
+
+def test_an_interval_scale_tells_the_range_of_its_medians(tmp_path):
+    said = sentences(study(tmp_path, "clip,e1,e2\nc1,1.5,2\nc2,4,4.5\nc3,3,3\n", "interval"))
+    assert (
+        "Consensus of all raters (median): from 1.75 to 4.25, half of the items at 3 or below."
+        in said
+    )
+
+
+def test_a_group_is_told_from_everyone(tmp_path):
+    said = sentences(study(tmp_path, BINARY, group="BC"))
+    assert "5 ratings; items by number of ratings from BC: 1 with 0, 1 with 1, 2 with 2." in said[0]
+    assert any(line.startswith("Ratings from BC by level: ") for line in said)
+    assert (
+        "Counting all 3 raters, 1 of 4 items have a single rating: their consensus is one "
+        "person's vote." in said
+    )
+
+
 def test_an_item_keeps_what_the_study_records(tmp_path):
     table = item_table(study(tmp_path, BINARY, group="BC"))
     first = table.set_index("item_id").loc["d1"]
