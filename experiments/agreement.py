@@ -101,11 +101,13 @@ def _log(asked: AgreementSettings, study: Study) -> None:
     from tempfile import TemporaryDirectory
 
     from experiments import agreement_files, agreement_report
+    from experiments.experiment_names import of_ratings
     from experiments.tracking import Record, how_to_look, tracked_run, write
 
     content = sha256(asked.ratings.read_bytes()).hexdigest()
     parameters = {name: str(getattr(asked, name)) for name in OPTIONS if name != "ratings"}
-    with TemporaryDirectory() as folder, tracked_run(f"agreement/{asked.ratings.stem}") as run:
+    name = of_ratings("agreement", asked.ratings)
+    with TemporaryDirectory() as folder, tracked_run(name) as run:
         agreement_files.save_files(study, Path(folder))
         record = Record(
             name=f"{study.group_name} {asked.scale}",
@@ -125,7 +127,7 @@ def _log(asked: AgreementSettings, study: Study) -> None:
             },
         )
         write(run, record)
-    print(how_to_look(run.uri, run.experiment_id))
+    print(how_to_look(run.uri, run.experiment_id, leaderboard=run.leaderboard))
 
 
 if __name__ == "__main__":

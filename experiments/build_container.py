@@ -97,6 +97,7 @@ def _show_line(line: str) -> None:
 
 
 def _log(model: str, built: Built, changed: Sequence[str], seconds: float) -> None:
+    from experiments.experiment_names import CONTAINERS
     from experiments.tracking import Record, tracked_run, write
 
     record = Record(
@@ -106,7 +107,7 @@ def _log(model: str, built: Built, changed: Sequence[str], seconds: float) -> No
         metrics={"image/megabytes": built.size / 1e6, "image/build_seconds": seconds},
         note="\n".join([f"`{built.digest}`", "", *(f"- {line}" for line in changed)]),
     )
-    with tracked_run("containers") as run:
+    with tracked_run(CONTAINERS) as run:
         write(run, record)
 
 

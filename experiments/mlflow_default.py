@@ -5,10 +5,12 @@ MLflow. For this project's folder, and no other, it
 
 - runs the program in the environment `mlflow` itself runs in, which has the
   project installed, instead of building one with pyenv. `--env-manager` wins;
-- opens the run in the experiment of its task and dataset. `--experiment-name` wins;
+- opens the run in the experiment of its command: for `evaluate` that of its task and
+  dataset, for the others see `experiment_names`. `--experiment-name` wins;
+- names the run after its command, until the program knows better. `--run-name` wins;
 - refuses a wrong value in one sentence, exit code 2, before a run is opened.
 
-MLflow offers no setting for the first two. So its local backend is wrapped once it
+MLflow offers no setting for the first three. So its local backend is wrapped once it
 is imported; should a new MLflow differ there, nothing is wrapped and MLflow behaves as ever.
 """
 
@@ -20,6 +22,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import wraps
 from pathlib import Path
 from types import ModuleType
@@ -62,7 +65,10 @@ def with_our_defaults(run: Callable[..., Any]) -> Callable[..., Any]:
             ours = False
         if ours:
             _fill_in(call.arguments)
-        return run(*call.args, **call.kwargs)
+        submitted = run(*call.args, **call.kwargs)
+        if ours:
+            _name(submitted)
+        return submitted
 
     return run_with_defaults
 
@@ -80,16 +86,23 @@ def is_this_project(uri: str) -> bool:
 def _fill_in(call: dict[str, Any]) -> None:
     folder = Path(str(call["project_uri"]).removeprefix("file://")).resolve()
     _choose_python(call["backend_config"])
-    if (
-        call["entry_point"] != "evaluate"
-        or "_mlflow_local_backend_run_id" in call["backend_config"]
-    ):
+    if "_mlflow_local_backend_run_id" in call["backend_config"]:
         return
-    name = _experiment_of(call["params"] or {}, folder)
+    name = _experiment_of(str(call["entry_point"]), call["params"] or {}, folder)
     if _chosen_by_nobody:
         from experiments.tracking import default_experiment
 
         call["experiment_id"] = default_experiment(name)
+
+
+def _name(submitted: Any) -> None:
+    # A comfort: no run fails for its name.
+    with suppress(Exception):
+        import mlflow
+
+        from experiments.tracking import name_after_command
+
+        name_after_command(mlflow.MlflowClient(), submitted.run_id)
 
 
 def _choose_python(config: dict[str, Any]) -> None:
@@ -105,7 +118,11 @@ def _choose_python(config: dict[str, Any]) -> None:
     os.environ["PATH"] = os.pathsep.join(dict.fromkeys(folders))
 
 
-def _experiment_of(params: Mapping[str, str], folder: Path) -> str:
+def _experiment_of(entry_point: str, params: Mapping[str, str], folder: Path) -> str:
+    if entry_point != "evaluate":
+        from experiments.experiment_names import of_command
+
+        return of_command(entry_point, params)
     from experiments.settings import SettingsError, experiment_name, settings_from
 
     try:

@@ -8,12 +8,12 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from core.datasets.turns_card import said
+from experiments.experiment_names import BUILDS
 from experiments.tracking import Record, how_to_look, tracked_run, write
 
 if TYPE_CHECKING:
     from experiments.cbt_from_release import Made
 
-EXPERIMENT = "builds"
 PROGRAM = "experiments.build_cbt"
 
 
@@ -25,7 +25,7 @@ def track_build(made: Made) -> str:
     """
     card, dataset = made.card, made.dataset
     text = said(card)
-    with TemporaryDirectory(prefix="undertone-") as staging, tracked_run(EXPERIMENT) as run:
+    with TemporaryDirectory(prefix="undertone-") as staging, tracked_run(BUILDS) as run:
         (Path(staging) / "card.md").write_text(text + "\n", encoding="utf-8")
         (Path(staging) / made.report_path.name).write_bytes(made.report_path.read_bytes())
         write(
@@ -48,7 +48,7 @@ def track_build(made: Made) -> str:
                 files=Path(staging),
             ),
         )
-    return f"look:  {how_to_look(run.uri, run.experiment_id)}"
+    return f"look:  {how_to_look(run.uri, run.experiment_id, leaderboard=run.leaderboard)}"
 
 
 def _tags(synthetic: bool) -> dict[str, str]:

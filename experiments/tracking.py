@@ -15,7 +15,7 @@ import shlex
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +36,7 @@ MOST_METRICS = 99
 
 # The names MLflow makes up for a run nobody named: "skittish-snail-12".
 _MADE_UP_NAME = re.compile(r"^[a-z]+-[a-z]+-\d+$")
+_ENTRY_POINT = "mlflow.project.entryPoint"
 _SQLITE = "sqlite:///"
 # "(sqlite3.OperationalError) database or disk is full"
 _DATABASE_ERROR = re.compile(r"\(\w+(\.\w+)*Error\) ")
@@ -75,7 +76,7 @@ class Record:
 
 @dataclass
 class TrackedRun:
-    """An open MLflow run."""
+    """An open MLflow run; `leaderboard` where it gave its experiment one."""
 
     client: MlflowClient
     uri: str
@@ -83,11 +84,13 @@ class TrackedRun:
     run_id: str
     opening_s: float = 0.0
     writing_s: float = 0.0
+    leaderboard: bool = False
 
 
-def how_to_look(uri: str, experiment_id: str) -> str:
+def how_to_look(uri: str, experiment_id: str, *, leaderboard: bool = True) -> str:
     """The command that opens the UI, and the page of it that compares an experiment's runs."""
-    page = f"#/experiments/{experiment_id}/runs?{view.ADDRESS}"
+    shown = view.ADDRESS if leaderboard else view.LIST_OF_RUNS
+    page = f"#/experiments/{experiment_id}/runs?{shown}"
     if uri.startswith(("http://", "https://")):
         return f"{uri.rstrip('/')}/{page}"
     command = f"mlflow ui --backend-store-uri {shlex.quote(uri)}"
@@ -163,7 +166,8 @@ def _write(run: TrackedRun, record: Record) -> None:
 
     now = int(time.time() * 1000)
     tags = {**record.tags, "mlflow.note.content": record.note}
-    if _MADE_UP_NAME.match(run.client.get_run(run.run_id).info.run_name or ""):
+    opened = run.client.get_run(run.run_id)
+    if _is_nobodys(opened.info.run_name, opened.data.tags):
         tags["mlflow.runName"] = record.name
     run.client.log_batch(
         run.run_id,
@@ -179,6 +183,19 @@ def _write(run: TrackedRun, record: Record) -> None:
         _save_view(run, record)
     if record.files:
         run.client.log_artifacts(run.run_id, str(record.files))
+
+
+def name_after_command(client: MlflowClient, run_id: str) -> None:
+    """Name a run of `mlflow run` after its entry point, until its program says more of it."""
+    run = client.get_run(run_id)
+    command = run.data.tags.get(_ENTRY_POINT)
+    if command and _is_nobodys(run.info.run_name, run.data.tags):
+        client.set_tag(run_id, "mlflow.runName", command)
+
+
+def _is_nobodys(name: str | None, tags: Mapping[str, str]) -> bool:
+    """Whether a run's name was neither its user's choice nor its program's."""
+    return bool(_MADE_UP_NAME.match(name or "")) or name == tags.get(_ENTRY_POINT)
 
 
 def git_commit() -> str:
@@ -332,6 +349,7 @@ def _save_view(run: TrackedRun, record: Record) -> None:
     with suppress(Exception):
         if len(value) <= view.LONGEST_TAG:
             run.client.set_experiment_tag(run.experiment_id, view.TAG, value)
+            run.leaderboard = True
 
 
 def _write_dataset(run: TrackedRun, said: dict[str, str]) -> None:

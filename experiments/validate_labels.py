@@ -202,12 +202,13 @@ def _log(asked: Asked, found: Validation) -> None:
     from tempfile import TemporaryDirectory
 
     from experiments import agreement_files, validation_report
+    from experiments.experiment_names import of_ratings
     from experiments.tracking import Record, how_to_look, tracked_run, write
 
     content = sha256(asked.ratings.read_bytes()).hexdigest()
     parameters = {name: str(getattr(asked, name) or "") for name in OPTIONS if name != "ratings"}
     study = found.study
-    name = f"validate_labels/{asked.ratings.stem}"
+    name = of_ratings("validate_labels", asked.ratings)
     with TemporaryDirectory() as folder, tracked_run(name) as run:
         agreement_files.save_files(study, Path(folder))
         record = Record(
@@ -228,7 +229,7 @@ def _log(asked: Asked, found: Validation) -> None:
             },
         )
         write(run, record)
-    print(how_to_look(run.uri, run.experiment_id))
+    print(how_to_look(run.uri, run.experiment_id, leaderboard=run.leaderboard))
 
 
 if __name__ == "__main__":

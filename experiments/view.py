@@ -18,7 +18,8 @@ from typing import Any
 KEY = "leaderboard"
 TAG = f"mlflow.sharedViewState.{KEY}"
 # Or the menu beside is the one for traces of agents, which has no list of runs.
-ADDRESS = f"viewStateShareKey={KEY}&workflowType=machine_learning"
+LIST_OF_RUNS = "workflowType=machine_learning"
+ADDRESS = f"viewStateShareKey={KEY}&{LIST_OF_RUNS}"
 # Compared across datasets, smaller is better for these; the best model comes first.
 SMALLER_IS_BETTER = frozenset({"mae", "rmse", "brier", "ece"})
 MOST_COLUMN_METRICS = 3

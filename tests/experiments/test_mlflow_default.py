@@ -21,6 +21,12 @@ def started(project, entry_point="smoke", params=None, **config):
     return run(str(project), entry_point, params, None, {"ENV_MANAGER": None} | config, "0")
 
 
+@pytest.fixture(autouse=True)
+def experiment_chosen(monkeypatch):
+    """As with --experiment-name: none of these tests may write to a store of this folder."""
+    monkeypatch.setattr(mlflow_default, "_chosen_by_nobody", False)
+
+
 @pytest.fixture
 def other_project(tmp_path):
     (tmp_path / "MLproject").write_text("name: somebody-elses\n")
@@ -63,6 +69,25 @@ def test_a_wrong_value_is_refused_before_a_run_is_opened():
         started(ROOT, entry_point="evaluate", params={"model": "nul"})
 
     assert refused.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("entry_point", "params", "experiment"),
+    [
+        ("agreement", {"ratings": "a/ratings.csv"}, "agreement/ratings"),
+        ("weights", {"model": "voxtral"}, "undertone"),
+        ("evaluate", {"model": "null"}, "distress/demo-distress"),
+    ],
+)
+def test_a_command_has_an_experiment_where_its_user_named_none(
+    entry_point, params, experiment, monkeypatch
+):
+    monkeypatch.setattr("experiments.tracking.default_experiment", lambda name: name)
+    assert started(ROOT, entry_point, params)["experiment"] == "0"
+
+    UndertoneDefaults().in_context()
+
+    assert started(ROOT, entry_point, params)["experiment"] == experiment
 
 
 def test_the_provider_itself_never_chooses_an_experiment():

@@ -28,7 +28,7 @@ def environment(tmp_path):
 
 def started(tmp_path, environment, *parameters, options=(), entry_point="evaluate"):
     words = [word for parameter in parameters for word in ("-P", parameter)]
-    output = ["-P", f"output={tmp_path}/out"]
+    output = ["-P", f"output={tmp_path}/out"] if entry_point == "evaluate" else []
     return subprocess.Popen(
         [MLFLOW, "run", str(ROOT), "-e", entry_point, *options, *words, *output],
         cwd=tmp_path,
@@ -45,10 +45,10 @@ def ended(*words, **options):
     return process.returncode, out, err
 
 
-def runs(environment):
+def runs(environment, said="status"):
     code = (
         "import mlflow; c = mlflow.MlflowClient(); "
-        "[print(e.name, r.info.status, sep='|') for e in c.search_experiments() "
+        f"[print(e.name, r.info.{said}, sep='|') for e in c.search_experiments() "
         "for r in c.search_runs([e.experiment_id])]"
     )
     command = [sys.executable, "-c", code]
@@ -74,6 +74,14 @@ def test_a_path_with_blank_quote_and_semicolon_is_a_path(tmp_path, environment):
     assert runs(environment) == ["mine|FINISHED"]
     assert not list(tmp_path.glob("pwned"))
     assert not (ROOT / "pwned").exists()
+
+
+def test_a_command_without_figures_has_an_experiment_and_a_name_too(tmp_path, environment):
+    code, out, err = ended(tmp_path, environment, entry_point="models")
+
+    assert code == 0, err
+    assert "voxtral" in out
+    assert runs(environment, "run_name") == ["undertone|models"]
 
 
 def test_a_wrong_value_is_one_sentence_code_2_and_no_run(tmp_path, environment):

@@ -13,6 +13,8 @@ from experiments.tracking import (
     Record,
     TrackedRun,
     TrackingError,
+    how_to_look,
+    name_after_command,
     tracked_run,
     write,
 )
@@ -107,6 +109,31 @@ def test_a_name_its_user_gave_is_kept(store, monkeypatch):
         write(adopted, Record("null · distress"))
 
     assert adopted.client.get_run(opened.run_id).info.run_name == "My own name"
+
+
+def test_a_run_has_its_commands_name_until_its_program_gives_another(store, monkeypatch):
+    with tracked_run("e") as opened:
+        opened.client.set_tag(opened.run_id, "mlflow.project.entryPoint", "agreement")
+    name_after_command(opened.client, opened.run_id)
+    assert opened.client.get_run(opened.run_id).info.run_name == "agreement"
+
+    monkeypatch.setenv("MLFLOW_RUN_ID", opened.run_id)
+    with tracked_run("e") as adopted:
+        write(adopted, Record("BFGH nominal"))
+    name_after_command(opened.client, opened.run_id)
+
+    assert adopted.client.get_run(opened.run_id).info.run_name == "BFGH nominal"
+
+
+@pytest.mark.parametrize("headline", [(), ("mae",)])
+def test_a_link_names_the_leaderboard_only_where_there_is_one(store, headline):
+    with tracked_run("e") as run:
+        write(run, Record("null", metrics={"mae/AO": 1.0}, headline=headline))
+    experiment = run.client.get_experiment(run.experiment_id)
+    link = how_to_look(run.uri, run.experiment_id, leaderboard=run.leaderboard)
+
+    there = "mlflow.sharedViewState.leaderboard" in experiment.tags
+    assert there == ("leaderboard" in link) == bool(headline)
 
 
 def test_a_run_whose_process_was_killed_stops_saying_running(store):
