@@ -116,11 +116,14 @@ def _candidates(name: str, card: Card) -> tuple[str, ...]:
 
 def _first_command(card: Card) -> str:
     from experiments import images
+    from experiments.weights import present, weights_folder
 
     if not card.repos:
         return "pip install -e ."
     try:
         images.engine()
     except images.ImageError:
-        return "pip install -e '.[models]'"
+        fetch = f"mlflow run . -e weights -P model={card.name}"
+        then = "" if present(card, weights_folder()) else f", then {fetch}"
+        return f"install or start Docker; or, to run without it, pip install -e '.[models]'{then}"
     return f"mlflow run . -e build_container -P model={card.name}"
