@@ -160,18 +160,21 @@ def undefined_reasons(estimates: Sequence[Estimate]) -> list[str]:
 
 
 def print_grid(grid: Grid, title: str, stream: TextIO) -> None:
-    """Show a grid in a terminal, wrapped to its width; as plain text in a file."""
+    """Show a title and below it a grid: in a terminal wrapped to its width, in a file as text."""
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left")
+    table = Table()
     for number, name in enumerate(grid.header):
         table.add_column(name, justify="left" if number == 0 else "right")
     for row in grid.rows:
         table.add_row(*row)
     # A log has no width of its own; wide enough that no cell of ours is folded.
     width = None if stream.isatty() else 200
-    Console(file=stream, width=width, highlight=False, markup=False).print(table)
+    console = Console(file=stream, width=width, highlight=False, markup=False)
+    # A table's own title would be folded to the width of the table.
+    console.print(title, soft_wrap=True)
+    console.print(table)
 
 
 def markdown(grid: Grid) -> str:

@@ -72,6 +72,14 @@ def test_a_log_shows_every_column_unfolded():
     assert "0.83 [0.70,\N{NO-BREAK SPACE}0.95]" in stream.getvalue()
 
 
+def test_a_title_longer_than_its_table_stays_one_line():
+    stream = io.StringIO()
+    title = "null on distress, demo-distress, synthetic: 30 of 30 items, " + "95 % intervals " * 20
+    print_grid(metrics_grid(ESTIMATES, coverage(PREDICTIONS)), title, stream)
+
+    assert stream.getvalue().splitlines()[0] == title
+
+
 def test_the_interval_of_a_studys_table_stands_beside_its_figure():
     frame = pd.DataFrame(
         {
