@@ -131,7 +131,7 @@ def _show(evaluation: Evaluation, store: str, look: str) -> None:
         print(line)
     spent = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in evaluation.seconds.items())
     print(f"{evaluation.reused} answers reused; {spent}; {store}")
-    print(f"files: {plan.folder.path}")
+    print(f"files: {plan.folder.results}")
     print(f"look:  {look}")
 
 

@@ -104,7 +104,16 @@ def prepare(settings: Settings) -> Plan:
         )
     dataset = _dataset(settings, chosen)
     selection = chosen.select(dataset.items, seed=settings.seed, settings=settings.of_task)
-    folder = run_folder(settings.output, settings.task, dataset.name, dataset.hash, settings.model)
+    few = settings.limit or 0
+    folder = run_folder(
+        settings.output,
+        settings.task,
+        dataset.name,
+        dataset.hash,
+        settings.model,
+        # One that leaves nothing out is a whole run.
+        limit=few if few < len(selection.evaluated) else 0,
+    )
     image = module.image(card, _site(settings))
     return Plan(
         settings=settings,

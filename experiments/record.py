@@ -173,7 +173,7 @@ def _parameters(evaluation: Evaluation) -> dict[str, str]:
         "seed": str(settings.seed),
         "resamples": str(settings.resamples),
         "offline": str(settings.offline).lower(),
-        "output": str(plan.folder.path),
+        "output": str(plan.folder.results),
         "versions": ",".join(
             [f"python={platform.python_version()}", *(f"{p}={version(p)}" for p in PACKAGES)]
         ),

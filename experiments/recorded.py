@@ -51,7 +51,7 @@ def find(folder: RunFolder, settings: Settings) -> Recorded | None:
     if os.environ.get("MLFLOW_RUN_ID"):
         return None
     try:
-        known = Recorded(**json.loads((folder.path / NOTE).read_bytes()))
+        known = Recorded(**json.loads((folder.results / NOTE).read_bytes()))
     except (OSError, ValueError, TypeError):
         return None
     if known.uri != store_uri() or known.outcome != outcome(folder, settings):
@@ -61,7 +61,7 @@ def find(folder: RunFolder, settings: Settings) -> Recorded | None:
 
 def remember(folder: RunFolder, recorded: Recorded) -> None:
     """Leave the note."""
-    write_json(folder.path / NOTE, asdict(recorded))
+    write_json(folder.results / NOTE, asdict(recorded))
 
 
 def _is_finished(known: Recorded) -> bool:

@@ -1,8 +1,9 @@
 """The folder one model leaves its answers in, and the lock that keeps it to one process.
 
-`<output>/<task>/<dataset>-<hash>/<model>/` holds requests.jsonl, responses.jsonl
-(append-only: the memory that makes a second run cheap), predictions.parquet and
-metrics.json. Decoded audio lies beside, shared by all models.
+`<output>/<task>/<dataset>-<hash>/<model>/` holds responses.jsonl (append-only: the
+memory that makes a second run cheap), and what came of them: requests.jsonl,
+predictions.parquet, metrics.json. A run of the first items alone leaves those three in
+`limit-<n>/` below, and shares the answers. Decoded audio lies beside, shared by all models.
 """
 
 from __future__ import annotations
@@ -27,14 +28,26 @@ class FolderInUseError(RuntimeError):
 
 @dataclass(frozen=True)
 class RunFolder:
-    """Where each file of a run is."""
+    """Where each file of a run is.
+
+    Attributes:
+        path: what all runs of the model on the dataset share: the answers, the lock.
+        audio: decoded clips of all models.
+        limit: how many of the first items are evaluated; 0 for all.
+    """
 
     path: Path
     audio: Path
+    limit: int = 0
+
+    @property
+    def results(self) -> Path:
+        """Folder of what came out: a try of five items must not replace the whole run's."""
+        return self.path / f"limit-{self.limit}" if self.limit else self.path
 
     @property
     def requests(self) -> Path:
-        return self.path / "requests.jsonl"
+        return self.results / "requests.jsonl"
 
     @property
     def responses(self) -> Path:
@@ -42,7 +55,7 @@ class RunFolder:
 
     @property
     def predictions(self) -> Path:
-        return self.path / "predictions.parquet"
+        return self.results / "predictions.parquet"
 
     @property
     def work(self) -> Path:
@@ -57,11 +70,11 @@ class RunFolder:
     @property
     def tables(self) -> Path:
         """Folder of the study's own tables; only for a task that has some."""
-        return self.path / "tables"
+        return self.results / "tables"
 
     @property
     def metrics(self) -> Path:
-        return self.path / "metrics.json"
+        return self.results / "metrics.json"
 
     def answers_of_other_versions(self) -> list[Path]:
         """Answer files of this model on datasets of the same name and another hash."""
@@ -72,21 +85,24 @@ class RunFolder:
         return sorted(path for path in others if path != self.responses)
 
 
-def run_folder(output: Path, task: str, dataset: str, dataset_hash: str, model: str) -> RunFolder:
+def run_folder(
+    output: Path, task: str, dataset: str, dataset_hash: str, model: str, *, limit: int = 0
+) -> RunFolder:
     """Make (or find) the folder of one model on one dataset.
 
     Args:
         dataset: the dataset's name, any text; made safe for a path.
         dataset_hash: hex digest; its first 8 digits keep equal names apart.
+        limit: how many of the first items are evaluated; 0 for all.
     """
     safe = re.sub(r"[^A-Za-z0-9_.-]+", "_", dataset).strip("._") or "dataset"
     # A file system takes 255 bytes a name; the digest behind keeps the cut ones apart.
     safe = safe[:LONGEST_NAME]
     path = output / task / f"{safe}-{dataset_hash[:8]}" / model
-    path.mkdir(parents=True, exist_ok=True)
-    audio = output / "audio"
-    audio.mkdir(parents=True, exist_ok=True)
-    return RunFolder(path, audio)
+    folder = RunFolder(path, output / "audio", limit)
+    for made in (folder.results, folder.audio):
+        made.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 @contextmanager

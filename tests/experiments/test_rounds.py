@@ -48,7 +48,7 @@ def evaluate(output, **words):
 
 
 def folder_of(output):
-    (metrics,) = output.glob("manipulation/*/*/metrics.json")
+    (metrics,) = output.glob("manipulation/*/*/**/metrics.json")
     return metrics.parent
 
 
@@ -180,13 +180,42 @@ def test_a_second_run_asks_nothing_in_any_round(tmp_path):
     words = {"conditions": "AO,TO", "limit": "6"}
     evaluate(tmp_path / "out", **words)
     first = found(tmp_path / "out")
-    answers = (folder_of(tmp_path / "out") / "responses.jsonl").read_bytes()
+    responses = folder_of(tmp_path / "out").parent / "responses.jsonl"
+    answers = responses.read_bytes()
     again = evaluate(tmp_path / "out", **words)
 
     assert again.reused == len(first[2]) == len(again.planned)
     assert "model" not in again.seconds
     assert found(tmp_path / "out") == first
-    assert (folder_of(tmp_path / "out") / "responses.jsonl").read_bytes() == answers
+    assert responses.read_bytes() == answers
+
+
+def test_a_try_of_the_first_items_and_the_whole_run_keep_their_own_tables(tmp_path):
+    def left(folder):
+        # The answers and the log are shared.
+        own = [p for p in folder.iterdir() if p.name in ("requests.jsonl", "metrics.json")]
+        own += [folder / "predictions.parquet", *(folder / "tables").iterdir()]
+        return {p.name: p.read_bytes() for p in own}
+
+    words = {"conditions": "TO"}
+    first = evaluate(tmp_path / "out", **words, limit="2").plan.folder
+    tried = left(first.results)
+    whole = evaluate(tmp_path / "out", **words)
+    everything = left(whole.plan.folder.results)
+    again = evaluate(tmp_path / "out", **words, limit="2")
+
+    assert first.results == whole.plan.folder.results / "limit-2"
+    assert whole.reused > 0
+    assert again.reused == len(again.planned)
+    assert left(whole.plan.folder.results) == everything
+    assert left(first.results) == tried
+    assert len(list((tmp_path / "out").rglob("responses.jsonl"))) == 1
+
+
+def test_a_limit_that_leaves_nothing_out_is_a_whole_run(tmp_path):
+    few = evaluate(tmp_path / "out", conditions="TO", limit="1000")
+
+    assert few.plan.folder.results == few.plan.folder.path
 
 
 def test_killed_in_its_second_round_it_goes_on_there_and_ends_with_the_same(tmp_path):

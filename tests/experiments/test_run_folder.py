@@ -32,6 +32,21 @@ def test_a_long_name_is_cut_and_its_digest_kept(tmp_path):
     assert path.parent.name == "n" * 100 + "-01234567"
 
 
+def test_a_try_of_the_first_items_shares_the_answers_and_nothing_else(tmp_path):
+    named = (tmp_path, "distress", "demo", "0123456789", "null")
+    whole, few = run_folder(*named), run_folder(*named, limit=5)
+
+    assert few.results == whole.path / "limit-5"
+    assert few.responses == whole.responses
+    for one, other in (
+        (few.requests, whole.requests),
+        (few.predictions, whole.predictions),
+        (few.metrics, whole.metrics),
+        (few.tables, whole.tables),
+    ):
+        assert one == few.results / other.name
+
+
 def test_a_second_process_is_refused_and_told_who_holds_the_folder(folder):
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(folder.path)], cwd=ROOT, stdout=subprocess.PIPE
