@@ -78,17 +78,17 @@ def _output(said: str) -> Path:
 
 
 def _round(said: Mapping[str, str], folder: Path) -> Round:
-    from core.dataset import DatasetError, read_dataset
+    from core.dataset import DatasetError
     from validation import schemas
     from validation.annotation_design import STUDY_BATCHES, DesignError, designed, fitting
+    from validation.datasets import checked_dataset
 
     annotators = whole("annotators", said["annotators"])
     batches = None if said["batches"] == "auto" else _batches(said["batches"])
     overlap, seed = amount("overlap", said["overlap"]), whole("seed", said["seed"])
     both = truth("both_modalities", said["both_modalities"])
     try:
-        dataset = read_dataset(folder, "manipulation")
-        schemas.validated(dataset.items, schemas.dialogues(), str(dataset.manifest))
+        dataset = checked_dataset(folder, "manipulation", schemas.dialogues())
         design = (fitting if batches is None else partial(designed, batches=batches))(
             list(dataset.items["item_id"]),
             annotators=annotators,
@@ -97,7 +97,7 @@ def _round(said: Mapping[str, str], folder: Path) -> Round:
             both_modalities=both,
         )
         made = round_of(dataset, design)
-    except (DatasetError, schemas.TableError, DesignError) as error:
+    except (DatasetError, DesignError) as error:
         raise OptionError(str(error)) from error
     if batches is None and len(design.batches) < STUDY_BATCHES:
         fewer = (
