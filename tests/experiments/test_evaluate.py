@@ -111,6 +111,20 @@ def test_a_larger_limit_asks_only_for_what_is_new(tmp_path, environment):
     assert "2 answers reused" in ended.stdout
 
 
+def test_a_missing_file_and_a_wrong_label_are_told_together(tmp_path, environment):
+    folder = tmp_path / "turns"
+    folder.mkdir()
+    row = {"item_id": "t1", "session_id": "s", "turn_index": 0, "audio": "none.wav"}
+    row |= {"transcript": "I am fine.", "context": "", "label": 7}
+    (folder / "manifest.jsonl").write_text(json.dumps(row) + "\n")
+
+    ended = evaluate(tmp_path / "out", environment, "--data", str(folder))
+
+    assert ended.returncode == 2
+    assert "row 1, audio: expected a file that is there" in ended.stderr
+    assert "row 1, label: expected an integer 1-5, found 7" in ended.stderr
+
+
 def test_audio_that_cannot_be_decoded_is_a_row_with_its_reason(tmp_path, environment):
     folder = tmp_path / "turns"
     (folder / "audio").mkdir(parents=True)
