@@ -188,7 +188,10 @@ def read_models(folder: Path, condition: str, ratings: Ratings) -> list[ModelErr
             )
         )
     if not found:
-        raise OptionError(f"predictions: {folder} holds no <model>/predictions.parquet.")
+        raise OptionError(
+            f"predictions: {folder} holds no <model>/predictions.parquet; a run with limit= is no "
+            "whole one and has none there."
+        )
     if not any(each.n_experts for each in found):
         raise OptionError(
             f"predictions: no turn of {folder} in {condition} was rated by the experts and "
