@@ -92,6 +92,14 @@ class Hub(BaseHTTPRequestHandler):
             self.wfile.write(content[:stop])
 
 
+@pytest.fixture(autouse=True)
+def online(monkeypatch):
+    """As for a user: tests of models keep the whole session off the hub."""
+    import huggingface_hub.constants
+
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+
+
 @pytest.fixture
 def hub(monkeypatch):
     state = {"asked": [], "cut": 0, "contents": dict(FILES)}
