@@ -5,8 +5,8 @@
 Needs the models extra. A Qwen2.5-Omni Thinker of about 7 million random parameters on one
 CPU core, in one process. Ours goes through the runtime's own command, from requests.jsonl
 to responses.jsonl; the canary is off and loading is not counted. The other side is
-transformers' `generate`, one prompt at a time, and is given its audio features ready-made,
-outside the time:
+transformers' processor and `generate`, one prompt at a time, the processor once for all
+votes on a prompt:
 
 - manipulation: four audio exemplars, a yes/no verdict of one token with five votes and a
   tactic with each vote, so ten passes a target;
@@ -187,6 +187,7 @@ def _one_at_a_time(
     positions, seconds, spent = 0, 0.0, 0.0
     for request in requests:
         prompt, _ = prompt_of(request, clips, adapter.card.capabilities)
+        started, before = perf_counter(), process_time()
         inputs = adapter.processor.apply_chat_template(
             [conversation(prompt)],
             tokenize=True,
@@ -194,7 +195,6 @@ def _one_at_a_time(
             return_dict=True,
             return_tensors="pt",
         )
-        started, before = perf_counter(), process_time()
         for vote in range(passes):
             torch.manual_seed(vote)
             adapter.model.generate(**inputs, max_new_tokens=request.max_new_tokens, do_sample=True)
