@@ -227,7 +227,8 @@ def vendor_model(card: Card, folder: Path, tokenizer: Path) -> Any:
     folder, tokenizer = folder.resolve(), tokenizer.resolve()
     here = Path.cwd()
     # It opens a log file in the working folder on import, which an image has read-only.
-    os.chdir(tempfile.mkdtemp(prefix="kimia-"))
+    scratch = tempfile.TemporaryDirectory(prefix="kimia-")
+    os.chdir(scratch.name)
     try:
         api = import_module("kimia_infer.api.kimia")
         prompt_manager = import_module("kimia_infer.api.prompt_manager")
@@ -261,3 +262,4 @@ def vendor_model(card: Card, folder: Path, tokenizer: Path) -> Any:
         ) from error
     finally:
         os.chdir(here)
+        scratch.cleanup()
