@@ -222,7 +222,12 @@ def read_responses(path: Path) -> dict[str, Response]:
     answers: dict[str, Response] = {}
     for number, line in _numbered_lines(path):
         if line.endswith("\n"):
-            response = _response(_json_object(path, number, line), f"{path}, line {number}")
+            try:
+                response = _response(_json_object(path, number, line), f"{path}, line {number}")
+            except ProtocolError as error:
+                raise ProtocolError(
+                    f"{error} Without that line its request is asked again."
+                ) from error
             answers[response.id] = response
     return answers
 

@@ -80,8 +80,8 @@ class Endpoint:
             reply = self.call("GET", f"{self.url}/models", None, ASK_S)
         except ServerError as error:
             raise RunnerError(
-                f"No server answers at {self.url} ({error}). Start one (mlflow run . -e serve_args "
-                "-P model=... prints how), or give another endpoint."
+                f"No server answers at {self.url} ({str(error).rstrip('.')}). Start one (mlflow "
+                "run . -e serve_args -P model=... prints how), or give another endpoint."
             ) from error
         self.check_access(reply)
         listed = reply.body.get("data")

@@ -166,3 +166,11 @@ def test_what_decides_an_answer_changes_its_id_and_what_does_not_does_not():
         request_id("turn 1", replace(ASKED, parts=({"audio": "decaf.wav"},)), "model"),
     ]
     assert len({base, *others}) == 7
+
+
+def test_a_damaged_answer_says_what_removing_it_does(tmp_path):
+    path = tmp_path / "responses.jsonl"
+    path.write_text('{"schema": 1, "id": 7}\n')
+
+    with pytest.raises(ProtocolError, match=r"line 1: .*Without that line its request is asked"):
+        read_responses(path)
