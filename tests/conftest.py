@@ -18,3 +18,15 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip("the studies' raw files are not here; point UNDERTONE_SHARED at them")
     return folder
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Which tests must share a process when several run at once.
+
+    Those of a file share its fixtures. Those with containers share one engine, and some of them
+    count what is on it.
+    """
+    for item in items:
+        name = "engine" if item.get_closest_marker("docker") else item.nodeid.partition("::")[0]
+        item.add_marker(pytest.mark.xdist_group(name))

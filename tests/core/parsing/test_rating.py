@@ -164,8 +164,8 @@ def test_an_integer_is_its_level_or_nothing(number, sentence):
 @pytest.mark.parametrize("length", [9_990, 1_000_000])
 def test_a_long_text_takes_no_long_time(unit, length):
     text = unit * (length // len(unit))
-    start = time.perf_counter()
+    start = time.process_time()
 
     rating(text)
 
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
