@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from containers.runtime.card import Card, read_card
 from core.protocol import digest
 from experiments.rounds import ask
+from experiments.run_description import write_description
 from experiments.run_folder import RunFolder, run_folder, write_json
 from experiments.runners import Job, Runner, Site, runner
 from experiments.settings import ROOT, Settings, SettingsError
@@ -154,7 +155,7 @@ def carry_out(plan: Plan, log: Path | None = None) -> Evaluation:
     tables = plan.task.report(predictions, resamples=settings.resamples, seed=settings.seed)
     write_tables(tables, plan.folder.tables)
     clock.lap("score")
-    return Evaluation(
+    evaluation = Evaluation(
         plan=plan,
         items=items,
         planned=asked.planned,
@@ -174,6 +175,8 @@ def carry_out(plan: Plan, log: Path | None = None) -> Evaluation:
         reused=asked.reused,
         seconds=clock.laps,
     )
+    write_description(evaluation)
+    return evaluation
 
 
 NAMED = 5

@@ -8,10 +8,8 @@ share one group whose name sorts last.
 from __future__ import annotations
 
 import json
-import platform
 import shutil
 from collections.abc import Collection, Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 
 import pandas as pd
@@ -19,6 +17,7 @@ import pandas as pd
 from core.metrics.estimate import Estimate
 from experiments.evaluation import Evaluation
 from experiments.figures import save_confusion, save_forest
+from experiments.run_description import parameters, tags
 from experiments.table import (
     Coverage,
     comparisons_grid,
@@ -31,7 +30,6 @@ from experiments.table import (
 )
 from experiments.tracking import MOST_METRICS, Record
 
-PACKAGES = ("mlflow", "numpy", "pandas", "scipy", "soxr", "soundfile")
 INTERVALS = "zz_interval"
 # Of the 8,000 characters a description may have; a table cut in the middle helps nobody.
 ROOM_FOR_TABLES = 7_500
@@ -49,8 +47,8 @@ def record_of(evaluation: Evaluation, staging: Path) -> Record:
     _stage(evaluation, staging, name)
     return Record(
         name=name,
-        parameters=_parameters(evaluation),
-        tags=_tags(evaluation),
+        parameters={f"undertone.{k}": said for k, said in parameters(evaluation).items()},
+        tags=tags(evaluation),
         metrics=metrics(evaluation.estimates, answered),
         note=note(evaluation, answered),
         files=staging,
@@ -146,59 +144,6 @@ def note(evaluation: Evaluation, answered: Sequence[Coverage]) -> str:
             break
         parts.append(shown)
     return "\n\n".join(parts)
-
-
-def _parameters(evaluation: Evaluation) -> dict[str, str]:
-    plan, settings = evaluation.plan, evaluation.plan.settings
-    said = {
-        "model": plan.card.name,
-        "revision": _revision(evaluation),
-        "precision": plan.precision,
-        "device_map": settings.device_map,
-        "runner": plan.runner_name,
-        "endpoint": settings.endpoint or "none",
-        "image": plan.image,
-        "card": plan.card.digest,
-        "task": plan.task.NAME,
-        "conditions": ",".join(settings.conditions),
-        "dataset": plan.dataset.name,
-        "dataset_hash": plan.dataset.hash,
-        "data": str(settings.data),
-        "items": str(len(evaluation.items)),
-        "limit": str(settings.limit or "all"),
-        "prompts": ",".join(f"{t.id}:{t.sha256[:12]}" for t in evaluation.templates),
-        **plan.task_settings,
-        "exemplars": ",".join(plan.selection.exemplars["item_id"]),
-        "excluded": str(len(plan.selection.excluded)),
-        "seed": str(settings.seed),
-        "resamples": str(settings.resamples),
-        "offline": str(settings.offline).lower(),
-        "output": str(plan.folder.results),
-        "versions": ",".join(
-            [f"python={platform.python_version()}", *(f"{p}={version(p)}" for p in PACKAGES)]
-        ),
-    }
-    return {f"undertone.{name}": value for name, value in said.items()}
-
-
-def _tags(evaluation: Evaluation) -> dict[str, str]:
-    plan = evaluation.plan
-    return {
-        "model": plan.card.name,
-        "family": plan.card.family,
-        "revision": _revision(evaluation),
-        "image": plan.image,
-        "dataset": plan.dataset.name,
-        "task": plan.task.NAME,
-        "runner": plan.runner_name,
-        "verified": plan.card.verified,
-        "synthetic": str(plan.dataset.synthetic).lower(),
-        "reused_answers": str(evaluation.reused),
-    }
-
-
-def _revision(evaluation: Evaluation) -> str:
-    return ",".join(repo.revision for repo in evaluation.plan.card.repos) or "none"
 
 
 def _stage(evaluation: Evaluation, staging: Path, title: str) -> None:

@@ -73,6 +73,11 @@ class RunFolder:
         return self.results / "tables"
 
     @property
+    def description(self) -> Path:
+        """What the run was; see `experiments.run_description`."""
+        return self.results / "run.json"
+
+    @property
     def metrics(self) -> Path:
         return self.results / "metrics.json"
 

@@ -48,7 +48,7 @@ def read_truths(folder: Path) -> list[Truth]:
     truths = []
     for path in sorted([*folder.glob(f"*{SIDECAR}"), *folder.glob(f"*{STM}")]):
         ours = path.name.endswith(SIDECAR)
-        turns = _sidecar(path) if ours else _stm(path)
+        turns = read_sidecar(path) if ours else _stm(path)
         rttm = path.with_suffix(RTTM)
         stretches = tuple(Stretch(turn.start_s, turn.end_s, turn.speaker) for turn in turns)
         if not ours and rttm.is_file():
@@ -58,7 +58,8 @@ def read_truths(folder: Path) -> list[Truth]:
     return truths
 
 
-def _sidecar(path: Path) -> tuple[TrueTurn, ...]:
+def read_sidecar(path: Path) -> tuple[TrueTurn, ...]:
+    """The turns of a sidecar of ours. Raises TruthError where it is not as described."""
     try:
         turns = json.loads(path.read_text(encoding="utf-8"))["turns"]
         return tuple(
