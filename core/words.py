@@ -236,7 +236,8 @@ def _speaker(start: float, end: float, stretches: Sequence[Stretch]) -> str | No
 def of_whisperx(result: Any) -> pd.DataFrame:
     """WhisperX's aligned and diarized result (its .json) as a table of words.
 
-    Its words may lack times, and words and segments a speaker; `settle` fills them in.
+    Its words may lack times, and words and segments a speaker; `settle` fills them in. The
+    text of a segment that could not be aligned is there too, word by word without times.
 
     Raises:
         ValueError: not such a result; says which segment and what of it.
@@ -251,7 +252,11 @@ def of_whisperx(result: Any) -> pd.DataFrame:
                 "segment_start_s": float(segment["start"]),
                 "segment_end_s": float(segment["end"]),
             }
-            for word in segment["words"]:
+            # A segment that could not be aligned has its text and no words.
+            aligned = segment["words"] or [
+                {"word": one} for one in str(segment.get("text") or "").split()
+            ]
+            for word in aligned:
                 if not str(word["word"]).strip():
                     continue
                 rows.append(

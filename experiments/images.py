@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from containers.runtime.card import Card
-from experiments.settings import ROOT
+from experiments.settings import ROOT, recognisers
 
 if TYPE_CHECKING:
     import docker
@@ -79,7 +79,9 @@ def tag(model: str) -> str:
 def source_digest(model: str) -> str:
     """Digest of all files of ours that go into a model's image."""
     files = [ROOT / "core" / "protocol.py"]
-    for folder in (ROOT / "containers" / "runtime", ROOT / "containers" / model):
+    # A recogniser's image has a loop of its own.
+    shared = [] if model in recognisers() else [ROOT / "containers" / "runtime"]
+    for folder in (*shared, ROOT / "containers" / model):
         files += [path for path in folder.rglob("*") if path.is_file()]
     total = sha256()
     for path in sorted(files):

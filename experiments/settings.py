@@ -213,6 +213,17 @@ def models(root: Path = ROOT) -> list[str]:
     return sorted(card.parent.name for card in (root / "containers").glob("*/model.toml"))
 
 
+def recognisers(root: Path = ROOT) -> list[str]:
+    """What else has an image and weights: every folder of containers/ with a recogniser.toml."""
+    return sorted(card.parent.name for card in (root / "containers").glob("*/recogniser.toml"))
+
+
+def card_file(name: str, root: Path = ROOT) -> Path:
+    """The card of a model or a recogniser."""
+    kind = "recogniser.toml" if name in recognisers(root) else "model.toml"
+    return root / "containers" / name / kind
+
+
 def tasks(root: Path = ROOT) -> list[str]:
     """Tasks there are: every public module of core/tasks/."""
     return _public_modules(root / "core" / "tasks")

@@ -1,12 +1,13 @@
-"""Recordings to tables of words, one after another, each kept under what decides it.
+"""Recordings to tables of words, each kept under what decides it.
 
-See `experiments.cbt_words`.
+See `experiments.cbt_words`. Recordings go one after another through the offline
+recogniser, all together through WhisperX, whose models take long to load.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from hashlib import file_digest
 from pathlib import Path
@@ -14,15 +15,17 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from core.audio import AudioError, Samples, read_clip
+from core.audio import RATE_HZ, AudioError, Samples, read_clip
 from core.datasets.fetching import is_sound
 from core.speech.transcription import (
     Transcription,
+    of_whisperx_result,
     offline_version,
     senko,
     transcribe,
     whisper,
 )
+from experiments import whisperx
 from experiments.options import OptionError
 from experiments.spoken_files import write_table
 from validation.schemas import validated
@@ -32,6 +35,8 @@ if TYPE_CHECKING:
     from experiments.cbt_words import Asked
 
 Transcriber = Callable[[Samples], Transcription]
+Done = tuple[Path, Transcription | str]
+"""A recording, and its transcription or why there is none."""
 
 
 def transcribe_all(asked: Asked, transcriber: Transcriber | None = None) -> list[str]:
@@ -39,34 +44,111 @@ def transcribe_all(asked: Asked, transcriber: Transcriber | None = None) -> list
 
     Raises:
         OptionError: no recording, or two of one name.
-        SpeechError: a package is missing.
+        SpeechError: a package, an image or weights are missing.
     """
-    paths = sorted(path for path in asked.recordings.iterdir() if is_sound(path))
-    if not paths:
-        raise OptionError(f"recordings: {asked.recordings} has no recording.")
-    stems = [path.stem for path in paths]
-    if twice := sorted({stem for stem in stems if stems.count(stem) > 1}):
-        raise OptionError(f"recordings: two files are named {twice[0]!r}; keep one of them.")
-    version = "given" if transcriber else offline_version()
+    paths = _recordings(asked.recordings)
+    site = asked.site
+    if asked.transcripts:
+        version = "transcripts"
+    elif asked.asr == whisperx.NAME:
+        version = whisperx.version(site)
+    else:
+        version = "given" if transcriber else offline_version()
     (asked.output / "speech").mkdir(parents=True, exist_ok=True)
-    failed = []
+    keys = {path: {"recording": _sha256(path), "version": version} for path in paths}
+    if asked.transcripts:
+        for path in paths:
+            keys[path]["version"] += f" {_transcript_hash(asked.transcripts, path)}"
+    todo = [path for path in paths if _known(asked.output, path.stem) != keys[path]]
     for path in paths:
-        key = {"recording": _sha256(path), "version": version}
-        if _known(asked.output, path.stem) == key:
+        if path not in todo:
             print(f"{path.stem}: transcribed before")
-            continue
-        transcriber = transcriber or _offline(asked.threads)
-        try:
-            print(_one(asked.output, path, key, transcriber))
-        except AudioError as error:
+    if asked.transcripts:
+        done = _read(todo, asked.transcripts)
+    elif asked.asr == whisperx.NAME:
+        done = _by_whisperx(todo, {path: keys[path]["recording"] for path in todo}, asked)
+    else:
+        done = _one_by_one(todo, transcriber, asked.threads)
+    failed = []
+    for path, transcription in done:
+        if isinstance(transcription, str):
             failed.append(path.stem)
-            print(f"{path.stem}: failed: {error}")
+            print(f"{path.stem}: failed: {transcription}")
+        else:
+            print(_written(asked.output, path, keys[path], transcription))
     return failed
 
 
-def _one(folder: Path, path: Path, key: dict[str, str], transcriber: Transcriber) -> str:
-    recording = read_clip(path)
-    done = transcriber(recording.samples)
+def _recordings(folder: Path) -> list[Path]:
+    paths = sorted(path for path in folder.iterdir() if is_sound(path))
+    if not paths:
+        raise OptionError(f"recordings: {folder} has no recording.")
+    stems = [path.stem for path in paths]
+    if twice := sorted({stem for stem in stems if stems.count(stem) > 1}):
+        raise OptionError(f"recordings: two files are named {twice[0]!r}; keep one of them.")
+    return paths
+
+
+def _one_by_one(
+    paths: Sequence[Path], transcriber: Transcriber | None, threads: int
+) -> Iterator[Done]:
+    for path in paths:
+        transcriber = transcriber or _offline(threads)
+        try:
+            yield path, transcriber(read_clip(path).samples)
+        except AudioError as error:
+            yield path, str(error)
+
+
+def _offline(threads: int) -> Transcriber:
+    recognise, diarize = whisper(threads), senko()
+    return lambda samples: transcribe(samples, recognise, diarize)
+
+
+def _by_whisperx(paths: Sequence[Path], hashes: dict[Path, str], asked: Asked) -> Iterator[Done]:
+    """All that can be decoded, in one go."""
+    from tempfile import TemporaryDirectory
+
+    kept = asked.output / "whisperx" / whisperx.version(asked.site).rpartition(" ")[2]
+    names: dict[Path, str] = {}
+    asked.output.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix="sounds-", dir=asked.output) as folder:
+        # The container's user is another one.
+        Path(folder).chmod(0o755)
+        for path in paths:
+            try:
+                names[path] = _staged(path, Path(folder) / f"{hashes[path][:32]}.wav")
+            except AudioError as error:
+                yield path, str(error)
+        sounds = {name: Path(folder) / f"{name}.wav" for name in names.values()}
+        results = whisperx.transcribed(sounds, kept, asked.site) if sounds else {}
+    for path, name in names.items():
+        try:
+            yield path, of_whisperx_result(whisperx.result_of(results[name]))
+        except ValueError as error:
+            yield path, str(error)
+
+
+def _staged(path: Path, target: Path) -> str:
+    import soundfile
+
+    soundfile.write(target, read_clip(path).samples, RATE_HZ, subtype="PCM_16")
+    return target.stem
+
+
+def _read(paths: Sequence[Path], folder: Path) -> Iterator[Done]:
+    """What WhisperX wrote elsewhere."""
+    for path in paths:
+        try:
+            result = json.loads((folder / f"{path.stem}.json").read_text(encoding="utf-8"))
+            yield path, of_whisperx_result(result)
+        except FileNotFoundError:
+            yield path, f"{folder} has no {path.stem}.json"
+        except (OSError, ValueError) as error:
+            yield path, f"{path.stem}.json: {error}"
+
+
+def _written(folder: Path, path: Path, key: dict[str, str], done: Transcription) -> str:
     words = validated(done.words, words_schema(), path.stem)
     stretches = pd.DataFrame(
         [asdict(one) for one in done.diarization.stretches],
@@ -74,21 +156,16 @@ def _one(folder: Path, path: Path, key: dict[str, str], transcriber: Transcriber
     )
     write_table(folder / "speech" / f"{path.stem}.csv", stretches)
     write_table(folder / f"{path.stem}.parquet", words)
+    seconds = float(read_clip(path).facts.seconds)
+    speakers = int(stretches["speaker"].nunique())
+    counts = {"words": len(words), "speakers": speakers, "seconds": round(seconds, 2)}
+    note = {**key, "over_silence": done.over_silence, **counts}
     # Last: without it the recording counts as not transcribed.
-    note = {**key, "over_silence": done.over_silence}
     (folder / "speech" / f"{path.stem}.json").write_text(json.dumps(note) + "\n")
-    speakers = stretches["speaker"].nunique()
-    said = (
-        f"{path.stem}: {len(words):,} words, {speakers} speakers, {recording.facts.seconds:.0f} s"
-    )
+    said = f"{path.stem}: {len(words):,} words, {speakers} speakers, {seconds:.0f} s"
     if done.over_silence:
         said += f"; taken out, since nobody speaks there: {done.over_silence[:80]!r}"
     return said
-
-
-def _offline(threads: int) -> Transcriber:
-    recognise, diarize = whisper(threads), senko()
-    return lambda samples: transcribe(samples, recognise, diarize)
 
 
 def _known(folder: Path, session: str) -> dict[str, str] | None:
@@ -99,6 +176,11 @@ def _known(folder: Path, session: str) -> dict[str, str] | None:
         return {"recording": note["recording"], "version": note["version"]}
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def _transcript_hash(folder: Path, path: Path) -> str:
+    transcript = folder / f"{path.stem}.json"
+    return _sha256(transcript) if transcript.is_file() else "none"
 
 
 def _sha256(path: Path) -> str:

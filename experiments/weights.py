@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 from containers.runtime.card import Card, Repo, read_card
 from experiments.options import OptionError, one_of, read_options
-from experiments.settings import ROOT, models
+from experiments.settings import ROOT, card_file, models, recognisers
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
 OPTIONS: dict[str, tuple[str, str]] = {
-    "model": ("", "a folder of containers/"),
+    "model": ("", "a folder of containers/: a model, or whisperx"),
     "folder": ("", "where weights go; empty for UNDERTONE_WEIGHTS or weights/ of this clone"),
     "verify": ("download", "download what is missing and verify, or only to verify what is there"),
 }
@@ -176,8 +176,7 @@ def present(card: Card, folder: Path) -> bool:
 
 
 def _card(said: str) -> Card:
-    name = one_of("model", said, models())
-    return read_card(ROOT / "containers" / name / "model.toml")
+    return read_card(card_file(one_of("model", said, [*models(), *recognisers()])))
 
 
 def _wanted(api: HfApi, repo: Repo) -> dict[str, tuple[int, str]]:

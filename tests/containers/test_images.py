@@ -78,7 +78,7 @@ def test_the_lock_is_what_its_documented_command_gives(folder, tmp_path):
 def test_code_comes_after_packages_and_nothing_runs_as_root(folder):
     lines = (folder / "Dockerfile").read_text()
     packages = lines.index("--require-hashes")
-    code = lines.index("COPY containers/runtime ")
+    code = lines.index("COPY containers/__init__.py ")
     user = re.search(r"^USER (\S+)", lines, re.MULTILINE)
     assert packages < code < user.start()
     assert not user[1].startswith(("0", "root"))

@@ -69,7 +69,7 @@ def test_a_file_that_is_no_sound_is_named_and_the_others_done(make, tmp_path, ca
     [
         ({"recordings": "nowhere"}, "recordings: there is no folder 'nowhere'."),
         ({"recordings": ROOT / "core" / "prompts" / "ssr"}, "ssr has no recording."),
-        ({"asr": "cloud"}, "asr: expected one of offline, found 'cloud'."),
+        ({"asr": "cloud"}, "asr: expected one of offline, whisperx, found 'cloud'."),
         ({"threads": "0"}, "threads: expected 1 or more, found '0'."),
     ],
 )

@@ -215,7 +215,7 @@ def test_a_model_has_no_way_out(engine, tmp_path, monkeypatch):
 
 @pytest.mark.docker
 def test_a_container_of_a_living_or_a_strange_owner_is_left_alone(engine):
-    labels = [runner._owner(), "elsewhere:1:1", f"{runner._owner()}0"]
+    labels = [runner.owner(), "elsewhere:1:1", f"{runner.owner()}0"]
     made = [
         engine.containers.create(images.tag("baseline"), labels={runner.OWNER: label})
         for label in labels
