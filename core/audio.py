@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -27,6 +26,7 @@ import soxr
 from numpy.typing import NDArray
 
 from core.decoding import AudioError, Decoded, decode
+from core.replacing import replacing
 
 __all__ = [
     "RATE_HZ",
@@ -153,7 +153,7 @@ def write_clip(folder: Path, samples: Samples) -> Path:
     if _is_whole(path, len(samples)):
         return path
     folder.mkdir(parents=True, exist_ok=True)
-    _replace(path, _wav_header(len(samples)) + _little_endian(samples), sync=True)
+    _write(path, _wav_header(len(samples)) + _little_endian(samples), durable=True)
     return path
 
 
@@ -271,7 +271,7 @@ def _prepare(source: Source, folder: Path, entry: Path) -> Prepared:
     prepared = Prepared(write_clip(folder, recording.samples).name, recording.facts)
     entry.parent.mkdir(parents=True, exist_ok=True)
     # A lost entry costs one decoding, so it is not synced.
-    _replace(entry, json.dumps(asdict(prepared)).encode(), sync=False)
+    _write(entry, json.dumps(asdict(prepared)).encode(), durable=False)
     return prepared
 
 
@@ -330,21 +330,11 @@ def _wav_header(samples: int) -> bytes:
     return b"RIFF" + riff + b"WAVEfmt " + fmt_size + fmt + fact + data
 
 
-def _replace(path: Path, content: bytes, *, sync: bool) -> None:
-    # A name of its own for each writer: two runs may write the same clip at once.
-    number, part = tempfile.mkstemp(prefix=".", suffix=".part", dir=path.parent)
-    try:
-        with os.fdopen(number, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            if sync:
-                os.fsync(stream.fileno())
-        # mkstemp lets the owner alone read; a container reads clips as another user.
-        Path(part).chmod(0o644)
-        Path(part).replace(path)
-    except BaseException:
-        Path(part).unlink(missing_ok=True)
-        raise
+def _write(path: Path, content: bytes, *, durable: bool) -> None:
+    with replacing(path, durable=durable) as stream:
+        # Whatever the umask: a container reads clips as another user.
+        os.fchmod(stream.fileno(), 0o644)
+        stream.write(content)
 
 
 def _cores() -> int:

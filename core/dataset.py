@@ -12,7 +12,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -24,6 +23,7 @@ import pandas as pd
 
 from core.faults import Fault, shown
 from core.manifest import FORMATS, Cells, DatasetError, is_nothing, read_cells, typed
+from core.replacing import replacing
 
 __all__ = ["Dataset", "DatasetError", "read_dataset", "write_dataset"]
 
@@ -324,12 +324,5 @@ def _written(items: pd.DataFrame, suffix: str) -> bytes:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    with replacing(path) as stream:
+        stream.write(content)

@@ -14,6 +14,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -195,16 +196,15 @@ def read_requests(path: Path) -> list[Request]:
 
 def write_requests(path: Path, requests: Iterable[Request]) -> None:
     """Replace a file by these requests: written whole beside it, then renamed."""
-    part = path.with_name(path.name + ".part")
+    # By the host alone: the images of the models hold this module and no other of core.
+    from core.replacing import replacing
+
     parts_of = _PartsJson(_LINE)
-    with part.open("w", encoding="utf-8") as stream:
+    with replacing(path) as stream:
         for request in requests:
             # The first one: what stands before it is escaped texts.
             before, _, after = _line({**vars(request), "parts": ()}).partition(_NO_PARTS)
-            stream.write(f'{before}"parts":[{parts_of(request)}]{after}')
-        stream.flush()
-        os.fsync(stream.fileno())
-    part.replace(path)
+            stream.write(f'{before}"parts":[{parts_of(request)}]{after}'.encode())
 
 
 def read_responses(path: Path) -> dict[str, Response]:
@@ -242,7 +242,10 @@ class ResponseLog:
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.repaired = _cut_unfinished_line(path)
+        is_new = not path.exists()
         self._stream = path.open("ab")
+        if is_new:
+            _sync_folder(path.parent)
 
     def append(self, responses: Sequence[Response]) -> None:
         """Write a batch of answers with one fsync."""
@@ -259,6 +262,17 @@ class ResponseLog:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _sync_folder(folder: Path) -> None:
+    # Without it a new file's answers may be on the disk and its name not. A file system that
+    # cannot do it says so, and is as safe as it gets.
+    with suppress(OSError):
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
 
 
 def _cut_unfinished_line(path: Path) -> int:

@@ -15,7 +15,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from core.replacing import replace_text, replacing
 from experiments.options import OptionError, amount, existing_folder, read_options, truth, whole
+from experiments.output_lock import FolderInUseError, disk_sentence, only_one
 
 if TYPE_CHECKING:
     from core.dataset import Dataset
@@ -55,7 +57,7 @@ class Round:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the round; 2 for a value that is wrong or a design that cannot be."""
+    """Write the round; 2 for a wrong value or a design that cannot be, 1 where it can't write."""
     try:
         said = read_options(OPTIONS, arguments, "annotate_export", __doc__)
         folder = existing_folder("data", said["data"])
@@ -65,7 +67,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OptionError as error:
         print(f"annotate_export: {error}", file=sys.stderr)
         return 2
-    write_round(made, output, said["audio_url"])
+    try:
+        with only_one(output, "annotate_export"):
+            write_round(made, output, said["audio_url"])
+    except FolderInUseError as error:
+        print(f"annotate_export: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"annotate_export: {disk_sentence(error, output)}", file=sys.stderr)
+        return 1
     print("\n".join([*sentences(made), *_where(made, output)]))
     return 0
 
@@ -214,7 +224,7 @@ def write_round(made: Round, output: Path, audio_url: str) -> None:
     studio = output / "label_studio"
     _write_clips(made, list(made.sources), studio / AUDIO_FOLDER)
     for mode in MODALITIES:
-        (studio / f"interface_{mode}.xml").write_text(interface(mode), encoding="utf-8")
+        replace_text(studio / f"interface_{mode}.xml", interface(mode))
     for annotator in key.design.annotators:
         mine = [share for share in key.design.shares if share.annotator == annotator]
         order = [(share.modality, key.asked(annotator, share.modality)) for share in mine]
@@ -225,17 +235,19 @@ def write_round(made: Round, output: Path, audio_url: str) -> None:
         for mode, asked in order:
             listed = tasks(annotator, mode, asked, made.texts, audio_url)
             text = json.dumps(listed, indent=1, ensure_ascii=False)
-            (studio / f"{annotator}_{mode}.json").write_text(text + "\n", encoding="utf-8")
+            replace_text(studio / f"{annotator}_{mode}.json", text + "\n")
 
 
 def _write_clips(made: Round, names: Sequence[str], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name in names:
         source = made.sources[name]
-        if isinstance(source, bytes):
-            (folder / name).write_bytes(source)
-        else:
-            shutil.copyfile(source, folder / name)
+        with replacing(folder / name) as stream:
+            if isinstance(source, bytes):
+                stream.write(source)
+            else:
+                with source.open("rb") as original:
+                    shutil.copyfileobj(original, stream)
 
 
 def sentences(made: Round) -> list[str]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from experiments.options import OptionError, existing_file, one_of, read_options, truth
+from experiments.output_lock import FolderInUseError, disk_sentence, only_one
 
 if TYPE_CHECKING:
     from validation.annotation_answers import Problem, Rated
@@ -76,7 +77,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OptionError as error:
         print(f"annotate_import: {error}", file=sys.stderr)
         return 2
-    return _told(collected, before, after, wrong, notes, output, skip)
+    try:
+        with only_one(output, "annotate_import"):
+            return _told(collected, before, after, wrong, notes, output, skip)
+    except FolderInUseError as error:
+        print(f"annotate_import: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"annotate_import: {disk_sentence(error, output)}", file=sys.stderr)
+        return 1
 
 
 def answer_files(said: str) -> list[Path]:
@@ -87,7 +96,8 @@ def answer_files(said: str) -> list[Path]:
     """
     folder = Path(said).expanduser()
     if said and folder.is_dir():
-        files = sorted(path for path in folder.rglob("*") if path.is_file())
+        # Hidden ones are ours or the system's: locks, .DS_Store.
+        files = sorted(p for p in folder.rglob("[!.]*") if p.is_file())
         if not files:
             raise OptionError(f"answers: {said!r} holds no files.")
         return files

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
+from core.replacing import replace_text
 from experiments.table import Grid, print_grid
 from validation.annotation_answers import Problem, Rated
 from validation.annotation_design import Modality
@@ -132,10 +134,11 @@ def _write_consensus(
 
 
 def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream)
-        writer.writerow(header)
-        writer.writerows(rows)
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(header)
+    writer.writerows(rows)
+    replace_text(path, text.getvalue())
 
 
 def before_after(before: Consensus, after: Consensus) -> Grid:

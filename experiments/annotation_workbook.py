@@ -15,6 +15,7 @@ from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from core.replacing import replacing
 from validation.annotation_answers import Answer, Problem, Read
 from validation.annotation_design import MODALITIES, Modality
 from validation.annotation_key import Shown, fingerprint
@@ -93,7 +94,8 @@ def write_workbook(
                 row += 1
         _finish(sheet, mode, row - 1)
     path.parent.mkdir(parents=True, exist_ok=True)
-    book.save(path)
+    with replacing(path) as stream:
+        book.save(stream)
 
 
 def _write_guideline(sheet: Any, annotator: str) -> None:

@@ -84,15 +84,21 @@ def main(
     from core.datasets.fetching import FetchError
     from core.speech.engine import SpeechError
     from experiments.cbt_from_release import NothingObtainedError
+    from experiments.output_lock import FolderInUseError, disk_sentence, only_one
     from experiments.tracking import TrackingError
     from validation.schemas import TableError
 
     try:
-        return _built(build, fetch)
+        with only_one(build.output, "build_cbt"):
+            return _built(build, fetch)
     except (OptionError, DatasetError, TableError) as error:
         return _sorry(2, error)
     except (FetchError, SpeechError, TrackingError, NothingObtainedError) as error:
         return _sorry(1, error)
+    except FolderInUseError as error:
+        return _sorry(1, error)
+    except OSError as error:
+        return _sorry(1, disk_sentence(error, build.output))
     except KeyboardInterrupt:
         return _sorry(130, "interrupted; the same command goes on from here.")
 

@@ -26,6 +26,7 @@ from core.datasets.mentalmanip import (
     is_published,
     read_mentalmanip,
 )
+from core.replacing import sweep
 from core.speech.compose import GAP_S, LEAD_S, write_clip
 from core.speech.elevenlabs import ElevenLabs
 from core.speech.engine import Engine, SpeechError
@@ -47,6 +48,7 @@ from experiments.options import (
     truth,
     whole,
 )
+from experiments.output_lock import FolderInUseError, disk_sentence, only_one
 
 OPTIONS = {
     "source": ("", "CSV with the columns ID, Dialogue, Manipulative, Technique, Vulnerability"),
@@ -64,6 +66,7 @@ OPTIONS = {
 }
 ENGINES = ("none", "kokoro", "elevenlabs")
 # The dialogues come from film scripts: whoever has the file knows its terms, we don't.
+ABANDONED_S = 3600.0
 LICENCE = "of the sources; not ours to redistribute"
 
 
@@ -99,14 +102,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not build.dialogues or (build.audio is None and engine is None):
         return 1 if build.parsed.not_understood else 0
     try:
-        if build.audio:
-            dataset, left_out = imported(build, build.audio)
-        else:
-            assert engine is not None
-            dataset, left_out = rendered(build, engine)
+        with only_one(build.output, "build_manipulation"):
+            if build.audio:
+                dataset, left_out = imported(build, build.audio)
+            else:
+                assert engine is not None
+                dataset, left_out = rendered(build, engine)
         return _told(build, dataset, left_out)
-    except (SpeechError, DatasetError) as error:
+    except (SpeechError, DatasetError, FolderInUseError) as error:
         print(f"build_manipulation: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"build_manipulation: {disk_sentence(error, build.output)}", file=sys.stderr)
         return 1
 
 
@@ -227,6 +234,9 @@ def rendered(build: Build, engine: Engine) -> tuple[Dataset, list[LeftOut]]:
     """
     casting = cast(build.dialogues, voice_pool(engine.name), build.seed)
     turns = jobs(build.dialogues, casting)
+    for folder in (build.turns, build.output / "audio"):
+        # Turns are shared: another build may be speaking one at this moment.
+        sweep(folder, older_than_s=ABANDONED_S)
     todo = missing(engine, turns, build.turns)
     print(
         f"{len(turns):,} turns, {len(todo):,} of them to be spoken "

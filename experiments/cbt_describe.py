@@ -88,17 +88,22 @@ def main(arguments: Sequence[str] | None = None, run: Callable[[Job], None] | No
     except OptionError as error:
         return _sorry(2, error)
     from containers.runtime.card import CardError
+    from core.protocol import ProtocolError
     from core.tasks import TaskError
     from experiments.asking import ask
+    from experiments.output_lock import FolderInUseError, disk_sentence, only_one
     from experiments.runners import RunnerError
     from validation.schemas import TableError
 
     try:
-        print(ask(asked, run))
+        with only_one(asked.output, "cbt_describe"):
+            print(ask(asked, run))
     except (OptionError, TableError, TaskError, CardError) as error:
         return _sorry(2, error)
-    except RunnerError as error:
+    except (RunnerError, FolderInUseError, ProtocolError) as error:
         return _sorry(1, error)
+    except OSError as error:
+        return _sorry(1, disk_sentence(error, asked.output))
     except KeyboardInterrupt:
         return _sorry(130, "interrupted; the same command goes on where it stopped.")
     return 0

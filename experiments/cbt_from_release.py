@@ -20,10 +20,11 @@ from core.datasets.fetching import MEANING, Obtained, Wanted, obtain, yt_dlp_fet
 from core.datasets.misheard import misheard
 from core.datasets.turns_card import TurnsCard, said, turns_card
 from core.faults import Fault
+from core.replacing import replace_text
 from core.speech.listening import recogniser
 from experiments.build_cbt import Build
 from experiments.options import OptionError
-from experiments.spoken_files import REPORT, write_report
+from experiments.spoken_files import REPORT, write_report, write_table
 from validation.releases import release_recordings, release_turns, sound_rows
 
 CARD = "card.md"
@@ -145,8 +146,8 @@ def _written(build: Build, release: cbt.Release, made: Cut, findings: list[Findi
     card = turns_card(
         build.name, items, *released, findings, meanings=MEANINGS, notes=_notes(build, released)
     )
-    pd.DataFrame(made.times).to_csv(build.output / TIMES, index=False)
-    (build.output / CARD).write_text(said(card) + "\n", encoding="utf-8")
+    write_table(build.output / TIMES, pd.DataFrame(made.times))
+    replace_text(build.output / CARD, said(card) + "\n")
     dataset = write_dataset(
         build.output,
         items,

@@ -59,14 +59,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from core.dataset import DatasetError
     from core.embedding import EmbeddingError
     from experiments.labelling import label
+    from experiments.output_lock import FolderInUseError, disk_sentence, only_one
     from validation.schemas import TableError
 
     try:
-        print(label(asked))
+        with only_one(asked.output, "cbt_labels"):
+            print(label(asked))
     except (OptionError, DatasetError, TableError) as error:
         return _sorry(2, error)
-    except EmbeddingError as error:
+    except (EmbeddingError, FolderInUseError) as error:
         return _sorry(1, error)
+    except OSError as error:
+        return _sorry(1, disk_sentence(error, asked.output))
     return 0
 
 

@@ -71,15 +71,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OptionError as error:
         return _sorry(2, error)
     from core.manifest import DatasetError
+    from experiments.output_lock import FolderInUseError, disk_sentence, only_one
     from experiments.runners import RunnerError
     from validation.schemas import TableError
 
     try:
-        return _made(asked)
+        with only_one(asked.output, "cbt_turns"):
+            return _made(asked)
     except (OptionError, DatasetError, TableError) as error:
         return _sorry(2, error)
-    except RunnerError as error:
+    except (RunnerError, FolderInUseError) as error:
         return _sorry(1, error)
+    except OSError as error:
+        return _sorry(1, disk_sentence(error, asked.output))
 
 
 def _asked(said: dict[str, str]) -> Asked:

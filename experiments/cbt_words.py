@@ -68,14 +68,18 @@ def main(
     except OptionError as error:
         return _sorry(2, error)
     from core.speech.engine import SpeechError
+    from experiments.output_lock import FolderInUseError, disk_sentence, only_one
     from experiments.transcribing import transcribe_all
 
     try:
-        failed = transcribe_all(asked, transcriber)
+        with only_one(asked.output, "cbt_words"):
+            failed = transcribe_all(asked, transcriber)
     except OptionError as error:
         return _sorry(2, error)
-    except SpeechError as error:
+    except (SpeechError, FolderInUseError) as error:
         return _sorry(1, error)
+    except OSError as error:
+        return _sorry(1, disk_sentence(error, asked.output))
     except KeyboardInterrupt:
         return _sorry(130, "interrupted; the same command goes on from here.")
     return 1 if failed else 0

@@ -39,8 +39,8 @@ def _guarded(settings: Settings) -> int:
     from core.protocol import ProtocolError
     from core.tasks import TaskError
     from experiments.offline import OfflineError, forbid_connections
+    from experiments.output_lock import FolderInUseError, disk_sentence
     from experiments.parent import Stopped, end_on_signal, end_with_parent
-    from experiments.run_folder import FolderInUseError
     from experiments.runners import RunnerError
     from experiments.tracking import TrackingError
     from validation.schemas import TableError
@@ -56,7 +56,7 @@ def _guarded(settings: Settings) -> int:
     except (RunnerError, FolderInUseError, TrackingError, ProtocolError, OfflineError) as error:
         return _sorry(1, error)
     except OSError as error:
-        return _sorry(1, _of_the_machine(error, settings))
+        return _sorry(1, disk_sentence(error, settings.output))
     except KeyboardInterrupt:
         return _sorry(130, "Interrupted; the same command goes on where it stopped.")
     except Stopped:
@@ -133,16 +133,6 @@ def _show(evaluation: Evaluation, store: str, look: str) -> None:
     print(f"{evaluation.reused} answers reused; {spent}; {store}")
     print(f"files: {plan.folder.results}")
     print(f"look:  {look}")
-
-
-def _of_the_machine(error: OSError, settings: Settings) -> str:
-    """A full disk, a folder that may not be written: what the system says, and of which file."""
-    # A write that fails does not say where; most that is written is output.
-    about = error.filename or f"output {settings.output}"
-    return (
-        f"{about}: {error.strerror or error}. What was answered is kept: once this is put right, "
-        "the same command goes on where it stopped."
-    )
 
 
 def _sorry(code: int, why: object) -> int:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from containers.runtime.card import Card, read_card
 from core.protocol import digest
+from core.replacing import replacing
 from experiments.rounds import ask
 from experiments.run_description import write_description
 from experiments.run_folder import RunFolder, run_folder, write_json
@@ -272,9 +273,8 @@ def _site(settings: Settings) -> Site:
 
 
 def _write_table(table: pd.DataFrame, path: Path) -> None:
-    part = path.with_name(path.name + ".part")
-    table.to_parquet(part, index=False)
-    part.replace(path)
+    with replacing(path) as stream:
+        table.to_parquet(stream, index=False)
 
 
 def _as_json(estimate: Estimate) -> dict[str, Any]:

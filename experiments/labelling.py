@@ -17,6 +17,7 @@ from core.datasets.cutting import Finding
 from core.datasets.turns_card import said, turns_card
 from core.embedding import Embedder, embedder
 from core.faults import Fault
+from core.replacing import replace_text, replacing
 from experiments.options import OptionError
 from experiments.spoken_files import read_table, write_table
 from validation import spoken
@@ -181,7 +182,7 @@ def _said(dataset: Dataset, turns: pd.DataFrame) -> str:
     sessions = turns["session_id"].nunique()
     card = turns_card(dataset.name, dataset.items, len(turns), sessions, lost)
     text = said(card)
-    (dataset.folder / "card.md").write_text(text + "\n", encoding="utf-8")
+    replace_text(dataset.folder / "card.md", text + "\n")
     return f"{text}\n{dataset.folder}: hash {dataset.hash}"
 
 
@@ -194,7 +195,8 @@ def _link(source: Path, target: Path) -> None:
     try:
         os.link(source, target)
     except OSError:
-        shutil.copyfile(source, target)
+        with source.open("rb") as original, replacing(target) as stream:
+            shutil.copyfileobj(original, stream)
 
 
 def _runs(rated: pd.DataFrame) -> pd.DataFrame:

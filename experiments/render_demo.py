@@ -31,6 +31,7 @@ from core.speech.turns import SMALL_BITS, Tally, spoken_turn, write_flac
 from core.speech.voices import assign_voices, voice_pool
 from experiments.listening import listen, report
 from experiments.options import OptionError, existing_folder, read_options, truth
+from experiments.output_lock import FolderInUseError, disk_sentence, only_one
 
 OPTIONS = {
     "sources": ("demo", "folder with distress/session_*.toml and manipulation/dialogues.toml"),
@@ -62,10 +63,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     output, turns, tally = Path(said["output"]), Path(said["turns"]), Tally()
     try:
         engine = Kokoro()
-        sets = (
-            render_distress(sessions, output / "distress", engine, turns, tally),
-            render_manipulation(dialogues, output / "manipulation", engine, turns, tally),
-        )
+        with only_one(output, "render_demo"):
+            sets = (
+                render_distress(sessions, output / "distress", engine, turns, tally),
+                render_manipulation(dialogues, output / "manipulation", engine, turns, tally),
+            )
         print(f"{tally.spoken} turns spoken, {tally.kept} kept from before.")
         for dataset in sets:
             print(f"{dataset.folder}: {dataset.name}, {len(dataset.items)} items, {dataset.hash}")
@@ -73,8 +75,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             recognise = recogniser()
             for dataset in sets:
                 print(report(dataset.name, listen(dataset.folder, dataset.items, recognise)))
-    except (SpeechError, DatasetError) as error:
+    except (SpeechError, DatasetError, FolderInUseError) as error:
         print(f"render_demo: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"render_demo: {disk_sentence(error, output)}", file=sys.stderr)
         return 1
     return 0
 

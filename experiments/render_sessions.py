@@ -42,6 +42,7 @@ def main(arguments: Sequence[str] | None = None, engine: Engine | None = None) -
     """
     from core.datasets.roleplay import TextSourceError, read_sessions
     from core.speech.engine import SpeechError
+    from experiments.output_lock import FolderInUseError, disk_sentence, only_one
 
     try:
         said = read_options(OPTIONS, arguments, "render_sessions", __doc__)
@@ -54,10 +55,13 @@ def main(arguments: Sequence[str] | None = None, engine: Engine | None = None) -
         from core.speech.kokoro import Kokoro
 
         engine = engine or Kokoro()
-        for session in sessions[: limit or None]:
-            _render(session, output, Path(said["turns"]).expanduser(), engine)
-    except SpeechError as error:
+        with only_one(output, "render_sessions"):
+            for session in sessions[: limit or None]:
+                _render(session, output, Path(said["turns"]).expanduser(), engine)
+    except (SpeechError, FolderInUseError) as error:
         return _sorry(1, error)
+    except OSError as error:
+        return _sorry(1, disk_sentence(error, output))
     return 0
 
 

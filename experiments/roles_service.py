@@ -20,6 +20,7 @@ import pandas as pd
 
 from core.asked_roles import answer_schema, question, speakers, told
 from core.protocol import digest
+from core.replacing import replace_text
 from core.roles import Roles
 from experiments.offline import is_this_machine
 from experiments.options import OptionError
@@ -80,9 +81,7 @@ class Service:
         # A refusal is worth asking about again; an answer is not.
         if found.refused is None:
             self.kept.mkdir(parents=True, exist_ok=True)
-            part = path.with_name(path.name + ".part")
-            part.write_text(json.dumps({"answer": answer, "of": self.name}) + "\n")
-            part.replace(path)
+            replace_text(path, json.dumps({"answer": answer, "of": self.name}) + "\n")
         return found
 
     def _allow(self, asked: str) -> None:

@@ -8,10 +8,8 @@ predictions.parquet, metrics.json. A run of the first items alone leaves those t
 
 from __future__ import annotations
 
-import fcntl
 import glob
 import json
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,11 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from core.replacing import replace_text, sweep
+from experiments.output_lock import FolderInUseError, only_one
+
+__all__ = ["FolderInUseError", "RunFolder", "held", "run_folder", "write_json"]
+
 LONGEST_NAME = 100
-
-
-class FolderInUseError(RuntimeError):
-    """Another evaluation holds the folder; the message names its process."""
 
 
 @dataclass(frozen=True)
@@ -114,33 +113,14 @@ def run_folder(
 def held(folder: RunFolder) -> Iterator[None]:
     """Keep every other evaluation out of the folder while this block runs.
 
-    The lock is the kernel's, so it ends with the process, however that ends; the
-    file stays, since removing it would let two processes lock two files.
-
     Raises:
         FolderInUseError: at once, where another process holds it.
     """
-    with (folder.path / "lock").open("a+", encoding="ascii") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            stream.seek(0)
-            owner = stream.read().strip() or "unknown"
-            raise FolderInUseError(
-                f"Another evaluate (pid {owner}) is using {folder.path}; wait for it, end it, or "
-                "give another output."
-            ) from error
-        stream.truncate(0)
-        stream.write(str(os.getpid()))
-        stream.flush()
+    with only_one(folder.path, "evaluate"):
+        sweep(folder.results)
         yield
 
 
 def write_json(path: Path, value: Any) -> None:
     """Replace a file by a value's JSON; a reader sees the old or the new one, never half."""
-    part = path.with_name(path.name + ".part")
-    with part.open("w", encoding="utf-8") as stream:
-        json.dump(value, stream, ensure_ascii=False, indent=1)
-        stream.flush()
-        os.fsync(stream.fileno())
-    part.replace(path)
+    replace_text(path, json.dumps(value, ensure_ascii=False, indent=1))

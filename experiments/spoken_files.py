@@ -11,6 +11,7 @@ import pandas as pd
 
 from core.datasets.cutting import Finding
 from core.datasets.spoken_session import SpokenSession
+from core.replacing import replacing
 from core.words import of_whisperx
 from experiments.options import OptionError
 from validation import spoken
@@ -116,9 +117,8 @@ def write_report(folder: Path, findings: Sequence[Finding]) -> pd.DataFrame:
 
 def write_table(path: Path, table: pd.DataFrame) -> None:
     """A table as .csv or .parquet, whole or not at all."""
-    part = path.with_name(path.name + ".part")
-    if path.suffix == ".parquet":
-        table.to_parquet(part, index=False)
-    else:
-        table.to_csv(part, index=False)
-    part.replace(path)
+    with replacing(path) as stream:
+        if path.suffix == ".parquet":
+            table.to_parquet(stream, index=False)
+        else:
+            stream.write(table.to_csv(index=False).encode())

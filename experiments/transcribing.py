@@ -17,6 +17,7 @@ import pandas as pd
 
 from core.audio import RATE_HZ, AudioError, Samples, read_clip
 from core.datasets.fetching import is_sound
+from core.replacing import replace_text
 from core.speech.transcription import (
     Transcription,
     of_whisperx_result,
@@ -161,7 +162,7 @@ def _written(folder: Path, path: Path, key: dict[str, str], done: Transcription)
     counts = {"words": len(words), "speakers": speakers, "seconds": round(seconds, 2)}
     note = {**key, "over_silence": done.over_silence, **counts}
     # Last: without it the recording counts as not transcribed.
-    (folder / "speech" / f"{path.stem}.json").write_text(json.dumps(note) + "\n")
+    replace_text(folder / "speech" / f"{path.stem}.json", json.dumps(note) + "\n")
     said = f"{path.stem}: {len(words):,} words, {speakers} speakers, {seconds:.0f} s"
     if done.over_silence:
         said += f"; taken out, since nobody speaks there: {done.over_silence[:80]!r}"

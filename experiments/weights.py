@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from containers.runtime.card import Card, Repo, read_card
+from core.replacing import replace_text
 from experiments.options import OptionError, one_of, read_options
 from experiments.settings import ROOT, card_file, models, recognisers
 
@@ -132,8 +133,9 @@ def fetch(card: Card, repo: Repo, folder: Path) -> None:
             f"{repo.id} could not be fetched ({type(error).__name__}: {_line(error)}); what came "
             "is kept, the same command goes on from there."
         ) from error
-    (place / RECORD).write_text(
-        json.dumps({"repo": repo.id, "revision": repo.revision, "files": wanted}, indent=1)
+    replace_text(
+        place / RECORD,
+        json.dumps({"repo": repo.id, "revision": repo.revision, "files": wanted}, indent=1),
     )
 
 

@@ -13,6 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from core.replacing import replace_text
 from validation.annotation_design import (
     MODALITIES,
     Design,
@@ -134,7 +135,7 @@ def write_key(key: Key, path: Path) -> None:
         **asdict(key),
         "sha256": _digest(key),
     }
-    path.write_text(json.dumps(written, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    replace_text(path, json.dumps(written, indent=1, ensure_ascii=False) + "\n")
 
 
 def _digest(key: Key) -> str:

@@ -6,7 +6,6 @@ the order of the speakers' names; the study does not say. Files are copied byte 
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from core.audio import AudioError, read_clip
 from core.datasets.dialogue import Dialogue
+from core.replacing import replacing
 
 _NAME = re.compile(r"(?P<id>[^_]+)_composed_(?P<voices>[^.]+)\.(mp3|wav|flac|ogg|m4a)")
 
@@ -103,8 +103,5 @@ def _unfit(file: ClipFile, known: dict[str, Dialogue], taken: dict[str, Imported
 
 def _copy(source: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(target.name + ".part")
-    shutil.copyfile(source, part)
-    with part.open("rb+") as stream:
-        os.fsync(stream.fileno())
-    part.replace(target)
+    with source.open("rb") as original, replacing(target) as stream:
+        shutil.copyfileobj(original, stream)

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import soxr
 
+from core.replacing import replace_text
 from core.speech.engine import Samples, Sound, SpeechError
 from core.speech.loudness import levelled
 from core.speech.turns import write_flac
@@ -104,9 +105,7 @@ def write_clip(path: Path, clip: Clip, small: bool = False) -> None:
         "turns": [asdict(turn) for turn in clip.turns],
     }
     text = json.dumps(sidecar, ensure_ascii=False, indent=1) + "\n"
-    part = path.with_suffix(".turns.json.part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path.with_suffix(".turns.json"))
+    replace_text(path.with_suffix(".turns.json"), text)
 
 
 def _silence(seconds: float) -> Samples:

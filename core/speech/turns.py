@@ -6,13 +6,13 @@ again, and a changed line speaks that line only.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import soundfile
 
+from core.replacing import replacing
 from core.speech.engine import Engine, Sound, SpeechError, speakable, turn_key
 
 # Nobody speaks 30 letters a second: less sound than that is not the text.
@@ -90,8 +90,7 @@ def write_flac(path: Path, sound: Sound, small: bool = False) -> None:
     if small:
         steps = 2 ** (SMALL_BITS - 1)
         samples = np.clip(np.round(samples * steps), -steps, steps - 1) / steps
-    part = path.with_name(path.name + ".part")
-    with part.open("wb") as stream:
+    with replacing(path) as stream:
         soundfile.write(
             stream,
             samples,
@@ -100,9 +99,6 @@ def write_flac(path: Path, sound: Sound, small: bool = False) -> None:
             subtype="PCM_16",
             compression_level=1.0 if small else 0.5,
         )
-        stream.flush()
-        os.fsync(stream.fileno())
-    part.replace(path)
 
 
 def complaint(sound: Sound, text: str) -> str | None:

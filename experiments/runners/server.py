@@ -33,6 +33,7 @@ from containers.runtime.progress import Progress
 from containers.runtime.prompts import clip_names, prompt_of
 from containers.runtime.replies import Stamp, failure
 from core.protocol import Request, Response, digest, read_requests
+from core.replacing import replace_text
 from experiments.runners import HERE, Job, RunnerError, Site
 from experiments.runners._asking import Asker
 from experiments.runners._chat import Dialect
@@ -246,4 +247,4 @@ def _summarise(asking: _Round, hearing: Hearing | None, asked: int) -> None:
         "hearing": hearing and asdict(hearing),
     }
     place = asking.job.responses.with_name(SUMMARY)
-    place.write_text(json.dumps({"summary": summary}) + "\n", encoding="utf-8")
+    replace_text(place, json.dumps({"summary": summary}) + "\n")

@@ -227,7 +227,7 @@ def test_a_folder_in_use_is_refused_with_its_owner(tmp_path, environment, transc
         run.wait()
 
     assert ended.returncode == 1
-    assert f"Another evaluate (pid {run.pid}) is using" in ended.stderr
+    assert f"Another process (pid {run.pid}) is using" in ended.stderr
 
 
 def test_offline_a_run_goes_through_as_nothing_leaves_the_machine(tmp_path, environment):
