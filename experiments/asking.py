@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,10 +15,13 @@ import pandas as pd
 from containers.runtime.card import Card, read_card
 from core import describing
 from core.audio import AudioError, prepare_clips
-from core.protocol import Response, digest, read_responses, write_requests
+from core.protocol import Request, Response, digest, read_responses, write_requests
+from experiments import gpt_audio
+from experiments.gpt_audio import is_gpt_audio
 from experiments.options import OptionError
 from experiments.rounds import FAILED
 from experiments.runners import Job, Site, runner
+from experiments.runners._endpoint import Endpoint
 from experiments.settings import ROOT
 from experiments.spoken_files import read_table, write_table
 from validation import spoken
@@ -36,13 +41,8 @@ def ask(asked: Asked, run: Callable[[Job], None] | None = None) -> str:
     table = asked.turns / "unlabelled.parquet"
     items = validated(read_table(table), spoken.unlabelled(), str(table))
     items = items.head(asked.limit or len(items))
-    card = read_card(ROOT / "containers" / asked.model / "model.toml")
-    site = Site(asked.endpoint, asked.served_model, asked.offline)
-    precision = _precision(asked.precision, card)
-    image = "given"
-    if run is None:
-        _, module = runner(asked.runner, card, site)
-        run, image = module.run, module.image(card, site)
+    asked.output.mkdir(parents=True, exist_ok=True)
+    way = _to_openai(asked) if is_gpt_audio(asked.model) else _to_a_model(asked, run)
     clips, silent = _clips(items, asked)
     planned = describing.plan(
         items,
@@ -52,30 +52,76 @@ def ask(asked: Asked, run: Callable[[Job], None] | None = None) -> str:
         temperature=asked.temperature,
         top_p=asked.top_p,
         seed=asked.seed,
-        model_digest=digest({"card": card.digest, "image": image, "precision": precision}),
+        model_digest=way.digest,
     )
-    job = _job(asked, card, precision, site)
-    todo = _todo(planned, read_responses(job.responses))
+    todo = _todo(planned, read_responses(_responses(asked)))
     said = _amount(items, planned, todo, asked)
+    if way.host:
+        said += f"\nClips and contexts would leave this machine for {way.host}."
     if asked.dry_run:
         return f"{said}\nNothing was asked (dry_run=true)."
-    _allow(asked, todo, said)
+    _allow(asked, way.host, todo, said)
     print(said)
-    write_requests(job.requests, [one.request for one in planned])
+    write_requests(_requests(asked), [one.request for one in planned])
     if todo:
-        run(job)
-    return _written(asked, planned, read_responses(job.responses), silent)
+        way.run([one.request for one in todo])
+    return _written(asked, planned, read_responses(_responses(asked)), silent)
+
+
+@dataclass(frozen=True)
+class Way:
+    """How requests get to a model.
+
+    Attributes:
+        digest: what decides an answer beside the request.
+        host: where clips and contexts are sent; "" for this machine.
+        run: answers the requests given, in the file of answers.
+    """
+
+    digest: str
+    host: str
+    run: Callable[[Sequence[Request]], None]
+
+
+def _to_openai(asked: Asked) -> Way:
+    found = gpt_audio.service(asked.model, offline=asked.offline)
+
+    def run(requests: Sequence[Request]) -> None:
+        gpt_audio.ask(found, requests, _audio(asked), _responses(asked), _note)
+
+    return Way(found.digest, found.host, run)
+
+
+def _to_a_model(asked: Asked, given: Callable[[Job], None] | None) -> Way:
+    card = read_card(ROOT / "containers" / asked.model / "model.toml")
+    site = Site(asked.endpoint, asked.served_model, asked.offline)
+    precision = _precision(asked.precision, card)
+    image, run = "given", given
+    if run is None:
+        _, module = runner(asked.runner, card, site)
+        run, image = module.run, module.image(card, site)
+    job, carry_out = _job(asked, card, precision, site), run
+    host = ""
+    if asked.endpoint:
+        endpoint = Endpoint(site)
+        host = "" if endpoint.is_here else endpoint.host
+    decides = digest({"card": card.digest, "image": image, "precision": precision})
+    # A runner reads the requests' file and leaves out what is answered.
+    return Way(decides, host, lambda requests: carry_out(job))
+
+
+def _note(line: str) -> None:
+    print(line, file=sys.stderr)
 
 
 def _job(asked: Asked, card: Card, precision: str, site: Site) -> Job:
-    asked.output.mkdir(parents=True, exist_ok=True)
     weights = Path(os.environ.get("UNDERTONE_WEIGHTS") or ROOT / "weights") / card.name
     return Job(
         card=card,
         card_path=ROOT / "containers" / asked.model / "model.toml",
         weights=weights,
-        requests=(asked.output / f"{asked.kind}-requests.jsonl").resolve(),
-        responses=(asked.output / f"{asked.kind}-responses.jsonl").resolve(),
+        requests=_requests(asked),
+        responses=_responses(asked),
         audio=_audio(asked),
         precision=precision,
         device_map=asked.device_map,
@@ -83,6 +129,14 @@ def _job(asked: Asked, card: Card, precision: str, site: Site) -> Job:
         gpus=asked.gpus,
         site=site,
     )
+
+
+def _requests(asked: Asked) -> Path:
+    return (asked.output / f"{asked.kind}-requests.jsonl").resolve()
+
+
+def _responses(asked: Asked) -> Path:
+    return (asked.output / f"{asked.kind}-responses.jsonl").resolve()
 
 
 def _audio(asked: Asked) -> Path:
@@ -129,16 +183,11 @@ def _amount(
     return said + ")."
 
 
-def _allow(asked: Asked, todo: Sequence[describing.Run], said: str) -> None:
-    if not asked.endpoint:
-        return
-    from experiments.runners._endpoint import Endpoint
-
-    endpoint = Endpoint(Site(asked.endpoint, asked.served_model, asked.offline))
-    if not endpoint.is_here and len(todo) > asked.max_requests:
+def _allow(asked: Asked, host: str, todo: Sequence[describing.Run], said: str) -> None:
+    if host and len(todo) > asked.max_requests:
         raise OptionError(
-            f"max_requests: {said} They would leave this machine for {endpoint.host}; allow it "
-            f"with max_requests={len(todo)}."
+            f"max_requests: {' '.join(said.split())} Allow it with max_requests={len(todo)}, or "
+            "let a model of containers/ hear them here."
         )
 
 
@@ -161,5 +210,8 @@ def _written(
         counts = Counter(made["status"])
         what = ", ".join(f"{status} {n:,}" for status, n in sorted(counts.items()))
     lines = [f"{path}: {what}"]
+    tokens = [one.prompt_tokens for one in responses.values() if one.prompt_tokens]
+    if tokens and is_gpt_audio(asked.model):
+        lines.append(f"  tokens read by {asked.model}: {sum(tokens):,}")
     lines += [f"  no clip: {name}: {reason}" for name, reason in silent.items()]
     return "\n".join(lines)

@@ -1,10 +1,10 @@
 """Entry point `cbt_describe`: a model's descriptions of patients' turns, for cbt_labels.
 
-Asks any model of containers/, or an OpenAI-compatible endpoint (the study's gpt-audio at
-https://api.openai.com/v1, or a server of your own), to say how the patient feels, three
-runs a turn. Recordings of therapy need not leave this machine: a local model, or an
-endpoint on it, hears them here. A remote endpoint is sent every clip and its context, and
-only when max_requests allows as many requests as there are. Answers are kept: the same
+Asks any model of containers/, the study's gpt-audio-1.5 by OpenAI's SDK, or an
+OpenAI-compatible endpoint of your own, to say how the patient feels, three runs a turn.
+Recordings of therapy need not leave this machine: a local model, or an endpoint on it,
+hears them here. OpenAI and any other remote endpoint are sent every clip and its context,
+and only when max_requests allows as many requests as there are. Answers are kept: the same
 command goes on where it stopped.
 """
 
@@ -31,7 +31,11 @@ if TYPE_CHECKING:
 
 OPTIONS = {
     "turns": ("", "folder of cbt_turns"),
-    "model": ("voxtral", "a folder of containers/; of an endpoint, the card whose limits hold"),
+    "model": (
+        "voxtral",
+        "a folder of containers/, heard here; gpt-audio-1.5, the study's: every clip and context "
+        "is sent to OpenAI, key in OPENAI_API_KEY; of an endpoint, the card whose limits hold",
+    ),
     "ask": ("descriptions", "descriptions (appendix B.1), or scores asked for directly (B.3)"),
     "runs": ("3", "how often each turn is asked about; the study's is 3"),
     "temperature": ("1", "of the answers; the study's is not in the text we have"),
@@ -42,7 +46,7 @@ OPTIONS = {
     "endpoint": ("", "for runner=server: http://host:8000/v1; its key in UNDERTONE_API_KEY"),
     "served_model": ("", "the model's name there, e.g. gpt-audio-1.5"),
     "max_requests": ("0", "requests that a remote endpoint may be sent in this run"),
-    "price": ("0", "US dollars for a minute of audio there, for the estimate"),
+    "price": ("0", "US dollars for a minute of audio there, shown before anything is asked"),
     "dry_run": ("false", "true prints how much would be asked, and asks nothing"),
     "offline": ("false", "true makes any connection beyond this machine an error"),
     "precision": ("auto", "what the weights are computed in; auto is the card's first"),
@@ -110,6 +114,7 @@ def main(arguments: Sequence[str] | None = None, run: Callable[[Job], None] | No
 
 
 def _asked(said: dict[str, str]) -> Asked:
+    from experiments.gpt_audio import is_gpt_audio
     from experiments.settings import models, runners
 
     turns = existing_folder("turns", said["turns"])
@@ -126,9 +131,15 @@ def _asked(said: dict[str, str]) -> Asked:
     runner = one_of("runner", said["runner"], ["auto", *runners()])
     if (runner == "server") != bool(said["endpoint"]):
         raise OptionError("endpoint: runner=server asks one, and no other runner does.")
+    model = said["model"]
+    if is_gpt_audio(model) and (runner != "auto" or said["endpoint"]):
+        raise OptionError(
+            f"model: {model} is asked by OpenAI's SDK; leave runner= and endpoint= out "
+            "(OPENAI_BASE_URL names another server)."
+        )
     return Asked(
         turns=turns,
-        model=one_of("model", said["model"], models()),
+        model=model if is_gpt_audio(model) else one_of("model", model, models()),
         kind=one_of("ask", said["ask"], ("descriptions", "scores")),
         runs=runs,
         temperature=temperature,

@@ -26,20 +26,13 @@ from experiments.offline import is_this_machine
 from experiments.options import OptionError
 from experiments.runners import RunnerError, Site
 from experiments.runners._endpoint import Endpoint, ServerError
+from experiments.sdk_calls import TIMEOUT_S, TRIES, AskError, patiently, pause_s
 
 CLAUDE = "claude-sonnet-4-5"
-TRIES = 4
-TIMEOUT_S = 120.0
 MOST_TOKENS = 500
-_FIRST_PAUSE_S = 1.0
-_LONGEST_PAUSE_S = 60.0
 _TOOL = "give_roles"
 
 Ask = Callable[[str, list[str]], Any]
-
-
-class AskError(RuntimeError):
-    """One recording's question that got no answer; the others may."""
 
 
 @dataclass
@@ -134,23 +127,7 @@ def claude(model: str, kept: Path, may_send: int) -> Service:
         raise AskError("the answer holds no roles")
 
     def ask(asked: str, names: list[str]) -> Any:
-        for attempt in range(TRIES):
-            try:
-                return once(asked, names)
-            except (sdk.AuthenticationError, sdk.PermissionDeniedError) as error:
-                raise RunnerError(
-                    "Claude does not accept the key: check ANTHROPIC_API_KEY."
-                ) from error
-            except sdk.APIStatusError as error:
-                if error.status_code not in (408, 409, 429) and error.status_code < 500:
-                    raise AskError(f"refused with status {error.status_code}") from error
-                reason = f"status {error.status_code}"
-                wait = error.response.headers.get("retry-after")
-            except (sdk.APIError, ValueError) as error:
-                reason, wait = type(error).__name__, None
-            if attempt < TRIES - 1:
-                time.sleep(_pause(wait, attempt))
-        raise AskError(f"failed {TRIES} times, at last with {reason}")
+        return patiently(sdk, lambda: once(asked, names), "Claude", "ANTHROPIC_API_KEY")
 
     host = str(client.base_url.host)
     return Service(model, "" if is_this_machine(host) else host, ask, kept, may_send)
@@ -193,7 +170,7 @@ def endpoint(address: str, model: str, kept: Path, may_send: int) -> Service:
             except ServerError as error:
                 reason = str(error)
             if attempt < TRIES - 1:
-                time.sleep(_pause(wait, attempt))
+                time.sleep(pause_s(wait, attempt))
         raise AskError(f"failed {TRIES} times, at last with {reason}")
 
     name = f"{served[0]} at {server.host}"
@@ -205,10 +182,3 @@ def _content(body: dict[str, Any]) -> str:
         return str(body["choices"][0]["message"]["content"] or "")
     except (KeyError, IndexError, TypeError):
         return ""
-
-
-def _pause(asked_for: str | None, attempt: int) -> float:
-    try:
-        return min(max(float(asked_for or ""), 0.0), _LONGEST_PAUSE_S)
-    except ValueError:
-        return float(min(_FIRST_PAUSE_S * 2**attempt, _LONGEST_PAUSE_S))

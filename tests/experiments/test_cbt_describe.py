@@ -106,7 +106,10 @@ def test_a_remote_endpoint_is_sent_nothing_without_leave(describe, capsys):
     assert describe(**remote) == 2
 
     err = capsys.readouterr().err
-    assert "They would leave this machine for api.openai.com; allow it with max_requests=6." in err
+    assert (
+        "Clips and contexts would leave this machine for api.openai.com. Allow it with max_requests=6"
+        in err
+    )
     assert describe.asked == []
 
 

@@ -2,18 +2,21 @@
 
 import json
 import sys
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
-from experiments import roles_service
+from experiments import roles_service, sdk_calls
 from experiments.options import OptionError
 from experiments.roles_service import Service, claude, endpoint
 from experiments.runners import RunnerError
 
 TURNS = pd.DataFrame([("S1", "How was the week?"), ("S0", "Long.")], columns=["speaker", "text"])
+HANGS = object()
 RIGHT = {"S0": "patient", "S1": "therapist"}
 
 
@@ -40,7 +43,7 @@ GIVEN = message([{"type": "tool_use", "id": "t", "name": "give_roles", "input": 
 @pytest.fixture
 def server(monkeypatch):
     """`answers`: (status, body) one a request, the last for all further; `bodies` were sent."""
-    monkeypatch.setattr(roles_service, "_FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(sdk_calls, "FIRST_PAUSE_S", 0.01)
 
     class Handler(BaseHTTPRequestHandler):
         def log_message(self, *_): ...
@@ -51,7 +54,11 @@ def server(monkeypatch):
         def do_POST(self):
             body = self.rfile.read(int(self.headers["Content-Length"]))
             http.bodies.append(json.loads(body))
-            self.send(*(http.answers.pop(0) if len(http.answers) > 1 else http.answers[0]))
+            answer = http.answers.pop(0) if len(http.answers) > 1 else http.answers[0]
+            if answer is HANGS:
+                time.sleep(1.0)
+                return
+            self.send(*answer)
 
         def send(self, status, body):
             content = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -170,6 +177,21 @@ def test_claude_is_tried_again(claude_says, server, trouble):
 )
 def test_claude_without_an_answer_leaves_the_recording_out(claude_says, answer, reason):
     assert reason in claude_says(answer).refused
+
+
+def test_claude_that_is_busy_is_asked_again_after_the_time_it_names(claude_says, monkeypatch):
+    waited = []
+    monkeypatch.setattr(sdk_calls, "time", SimpleNamespace(sleep=waited.append))
+
+    assert claude_says((429, {}), (529, {}), GIVEN).of == RIGHT
+    # The server's Retry-After is 0.
+    assert waited == [0.0, 0.0]
+
+
+def test_claude_that_hangs_is_tried_again(claude_says, monkeypatch):
+    monkeypatch.setattr(roles_service, "TIMEOUT_S", 0.3)
+
+    assert claude_says(HANGS, GIVEN).of == RIGHT
 
 
 def test_claude_without_a_key_says_which_is_missing(claude_says, monkeypatch):

@@ -1,6 +1,7 @@
 """The real SDK against a service on the loopback that answers as it is told."""
 
 import json
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from threading import Thread
@@ -8,6 +9,7 @@ from threading import Thread
 import numpy as np
 import pytest
 
+from core.speech import elevenlabs
 from core.speech.elevenlabs import TRIES, ElevenLabs
 from core.speech.engine import AccountError, SpeechError
 from core.speech.turns import spoken_turn
@@ -16,6 +18,7 @@ from tests.core.speech.tones import tone
 pytestmark = pytest.mark.skipif(find_spec("elevenlabs") is None, reason="needs the tts extra")
 
 KEY = "sk_not_to_be_seen"
+HANGS = object()
 SPOKEN = (200, {}, (tone(1.0, rate_hz=24_000) * 32767).astype("<i2").tobytes())
 
 
@@ -41,7 +44,11 @@ class Answering(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.server.asked.append((self.path, json.loads(body), self.headers["xi-api-key"]))
         answers = self.server.answers
-        status, headers, content = answers.pop(0) if len(answers) > 1 else answers[0]
+        answer = answers.pop(0) if len(answers) > 1 else answers[0]
+        if answer is HANGS:
+            time.sleep(1.0)
+            return
+        status, headers, content = answer
         self.send_response(status)
         for name, value in {"Content-Length": str(len(content)), **headers}.items():
             self.send_header(name, value)
@@ -128,6 +135,40 @@ def test_a_success_of_260_bytes_is_a_failure_after_one_more_try(engine, service,
     service.answers = [(200, {}, b"\0\1" * 130)]
 
     with pytest.raises(SpeechError, match="s of sound for 10 letters"):
+        spoken_turn(engine, "Hello there.", "v", tmp_path)
+    assert len(service.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("trouble", "said"),
+    [
+        ((502, {"Content-Type": "application/json"}, b'{"detail": {"sta'), "502"),
+        ((500, {"Content-Type": "text/html"}, b"<html>"), "500"),
+        ((200, {"Content-Length": "48000"}, b"\0\1"), "RemoteProtocolError"),
+    ],
+    ids=["malformed", "html", "broken off"],
+)
+def test_an_answer_that_is_none_is_asked_for_again(engine, service, trouble, said):
+    service.answers = [trouble, SPOKEN]
+    assert engine.speak("Hello there.", "v").seconds > 0.9
+
+    service.answers = [trouble]
+    with pytest.raises(SpeechError, match=f"failed {TRIES} times, at last with {said}"):
+        engine.speak("Hello there.", "v")
+
+
+def test_a_service_that_hangs_is_asked_again(engine, service, pauses, monkeypatch):
+    monkeypatch.setattr(elevenlabs, "TIMEOUT_S", 0.3)
+    service.answers = [HANGS, SPOKEN]
+
+    assert engine.speak("Hello there.", "v").seconds > 0.9
+    assert pauses == [1.0]
+
+
+def test_an_empty_success_is_a_failure_after_one_more_try(engine, service, tmp_path):
+    service.answers = [(200, {}, b"")]
+
+    with pytest.raises(SpeechError, match=r"0\.00 s of sound"):
         spoken_turn(engine, "Hello there.", "v", tmp_path)
     assert len(service.asked) == 2
 
