@@ -81,7 +81,7 @@ def _object(text: str) -> Any:
     found = re.search(r"\{.*\}", text, re.DOTALL)
     try:
         return json.loads(found[0]) if found else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 

@@ -304,7 +304,7 @@ def _remembered(entry: Path) -> Prepared | None:
         known = json.loads(entry.read_bytes())
         facts = known["facts"]
         return Prepared(known["name"], Facts(**{**facts, "notes": tuple(facts["notes"])}))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 

@@ -196,7 +196,8 @@ def _about(folder: Path, task: str) -> dict[str, Any]:
         return {}
     try:
         about = json.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError) as error:
+    # Brackets without end are beyond what the parser can nest.
+    except (OSError, ValueError, RecursionError) as error:
         raise DatasetError(str(path), [Fault(None, None, "JSON", str(error))], _ADVICE) from error
     if not isinstance(about, dict):
         raise DatasetError(str(path), [Fault(None, None, "a JSON object", shown(about))], _ADVICE)

@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 
 from core.faults import Fault, FaultsError, shown
+from core.parquet import ParquetError, read_rows
 
 Type = Literal["text", "integer", "number"]
 FORMATS = ("parquet", "csv", "jsonl")
@@ -75,7 +76,8 @@ COLUMNS: dict[str, dict[str, Column]] = {
 }
 # Words may be empty (a silent turn, a first turn's context); an empty id or label may not.
 _MAY_BE_EMPTY = ("transcript", "context")
-_INTEGER = re.compile(r"[+-]?\d+(\.0+)?", re.ASCII)
+_INTEGER = re.compile(r"[+-]?\d{1,400}(\.0+)?", re.ASCII)
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
 _ADVICE = "Correct these and run again."
 
 
@@ -187,10 +189,15 @@ def is_nothing(cell: Any) -> bool:
 def _text(cell: Any) -> str | None:
     if not isinstance(cell, str):
         return None
-    # Half a surrogate pair cannot be written to a file, and a tokenizer in C ends at a zero byte.
-    if "\0" in cell or any("\ud800" <= character <= "\udfff" for character in cell):
+    if not is_whole(cell):
         raise ValueError("text of whole characters, without a zero byte")
     return cell
+
+
+def is_whole(text: str) -> bool:
+    """Whether a text can go everywhere: half a surrogate pair cannot be written to a file, and
+    a tokenizer in C ends at a zero byte."""
+    return "\0" not in text and _HALF_PAIR.search(text) is None
 
 
 def _integer(cell: Any) -> int | None:
@@ -217,9 +224,13 @@ def _number(cell: Any) -> float | None:
             cell = float(cell)
         except ValueError:
             return None
-    if not isinstance(cell, int | float | np.integer | np.floating) or not math.isfinite(cell):
+    if not isinstance(cell, int | float | np.integer | np.floating):
         return None
-    return float(cell)
+    try:
+        return float(cell) if math.isfinite(cell) else None
+    except OverflowError:
+        # JSON's whole numbers have no largest.
+        return None
 
 
 def _series(values: list[Any], kind: Type) -> pd.Series[Any]:
@@ -232,16 +243,12 @@ def _series(values: list[Any], kind: Type) -> pd.Series[Any]:
 
 
 def _parquet(path: Path) -> Cells:
-    import pyarrow
-    from pyarrow import parquet
-
     try:
-        table = parquet.read_table(path)
-    except (pyarrow.ArrowException, ValueError) as error:
-        raise _refused(path, None, "a parquet file", str(error).splitlines()[0]) from error
-    names = tuple(table.column_names)
+        names, rows = read_rows(path)
+    except ParquetError as error:
+        raise _refused(path, None, "a parquet file", str(error)) from error
     _check_names(path, names)
-    return Cells(names, table.to_pylist())
+    return Cells(names, rows)
 
 
 def _csv(path: Path) -> Cells:
@@ -301,13 +308,15 @@ def _jsonl(path: Path) -> Cells:
             continue
         try:
             row = json.loads(line, parse_constant=_no_constant, object_pairs_hook=_once)
-        except ValueError as error:
+        # Brackets without end are beyond what the parser can nest.
+        except (ValueError, RecursionError) as error:
             raise _refused(path, number, "a JSON object", str(error)) from error
         if not isinstance(row, dict):
             raise _refused(path, number, "a JSON object", shown(row))
         rows.append(row)
         lines.append(number)
         names.update(dict.fromkeys(row))
+    _check_names(path, tuple(names))
     return Cells(tuple(names), rows, lines)
 
 
@@ -327,6 +336,8 @@ def _check_names(path: Path, names: tuple[str, ...]) -> None:
     if twice or not all(name.strip() for name in names):
         found = f"{twice[0]!r} twice" if twice else "a column without a name"
         raise _refused(path, None, "a name of its own for each column", found)
+    if broken := next((name for name in names if not is_whole(name)), None):
+        raise _refused(path, None, "columns named in whole characters", repr(broken)[:60])
 
 
 def _refused(

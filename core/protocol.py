@@ -11,8 +11,8 @@ title: its id is a digest and its audio files are named by content.
 from __future__ import annotations
 
 import json
-import math
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -323,9 +323,12 @@ def _request(record: dict[str, Any], where: str) -> Request:
         raise ProtocolError(f"{where}: parts must be a list of {{text}} or {{audio}} objects.")
     choices = record.get("choices")
     if choices is not None:
-        choices = {label: tuple(forms) for label, forms in choices.items()}
-        if not choices or not all(choices.values()):
+        if not isinstance(choices, dict) or not all(map(_is_forms, choices.values())):
             raise ProtocolError(f"{where}: choices needs a label, each with a surface form.")
+        choices = {label: tuple(forms) for label, forms in choices.items()}
+        if not choices:
+            raise ProtocolError(f"{where}: choices needs a label, each with a surface form.")
+    _check_fields(record, _ASKED, where)
     try:
         request = Request(**{**record, "parts": tuple(parts), "choices": choices})
     except TypeError as error:
@@ -341,9 +344,15 @@ def _request(record: dict[str, Any], where: str) -> Request:
 def _is_part(part: Any) -> bool:
     if not isinstance(part, dict) or ("text" in part) == ("audio" in part):
         return False
-    name = part.get("audio")
+    if not set(part) <= {"text", "audio", "slot"} or not all(map(_is_text, part.values())):
+        return False
     # Only a bare file name: nothing a request says may lead out of the mounted folder.
-    return name is None or (isinstance(name, str) and Path(name).name == name and name != "..")
+    name = part.get("audio", "a file")
+    return bool(name) and Path(name).name == name and name != ".." and "\0" not in name
+
+
+def _is_forms(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(map(_is_text, value))
 
 
 def _is_text(value: Any) -> bool:
@@ -351,7 +360,13 @@ def _is_text(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    # JSON's whole numbers have no largest; ours are to fit a float.
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and abs(value) <= sys.float_info.max
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _is_nothing_or(holds: Callable[[Any], bool]) -> Callable[[Any], bool]:
@@ -380,16 +395,28 @@ _FIELDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
         lambda value: isinstance(value, list) and all(map(_is_text, value)),
     ),
 }
+_ASKED: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "id": ("text", _is_text),
+    "system": ("text or null", _is_nothing_or(_is_text)),
+    **dict.fromkeys(("temperature", "top_p"), ("a finite number", _is_number)),
+    **dict.fromkeys(("max_new_tokens", "seed", "prefix_parts"), ("a whole number", _is_whole)),
+}
 _ANYTHING: tuple[str, Callable[[Any], bool]] = ("anything", lambda value: True)
+
+
+def _check_fields(
+    record: dict[str, Any], known: dict[str, tuple[str, Callable[[Any], bool]]], where: str
+) -> None:
+    for name, value in record.items():
+        expected, holds = known.get(name, _ANYTHING)
+        if not holds(value):
+            raise ProtocolError(f"{where}: expected {name} to be {expected}, found {value!r:.60}.")
 
 
 def _response(record: dict[str, Any], where: str) -> Response:
     if record.get("status") not in STATUSES:
         raise ProtocolError(f"{where}: expected a status of {STATUSES}.")
-    for name, value in record.items():
-        expected, holds = _FIELDS.get(name, _ANYTHING)
-        if not holds(value):
-            raise ProtocolError(f"{where}: expected {name} to be {expected}, found {value!r:.60}.")
+    _check_fields(record, _FIELDS, where)
     record = {**record, "fallbacks": tuple(record.get("fallbacks", ()))}
     try:
         return Response(**record)

@@ -271,7 +271,7 @@ def of_whisperx(result: Any) -> pd.DataFrame:
                         "probability": word.get("score"),
                     }
                 )
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
             raise ValueError(
                 f"segment {number}: expected start, end and aligned words ({error!r})."
             ) from error

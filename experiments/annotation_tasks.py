@@ -62,7 +62,7 @@ def read_export(path: Path, annotators: Sequence[str]) -> Read:
     expected = "an export of Label Studio (JSON or JSON-MIN)"
     try:
         said = json.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         return _refused(path, expected, f"no JSON ({error})")
     if not isinstance(said, list) or not said or not all(isinstance(each, dict) for each in said):
         return _refused(path, expected, "something other than a list of tasks")

@@ -82,11 +82,11 @@ def session(truth: Truth, words: Path, turns: Path | None) -> Session:
     from core.metrics.cpwer import cp_word_errors
     from core.metrics.diarization import diarization_error
     from core.speech.listening import word_errors
-    from core.words import Stretch, settle
+    from core.words import WORDS, Stretch, settle
 
     name = truth.session_id
-    heard = settle(_table(words / f"{name}.parquet")).words
-    speech = _table(words / "speech" / f"{name}.csv")
+    heard = settle(_table(words / f"{name}.parquet", WORDS)).words
+    speech = _table(words / "speech" / f"{name}.csv", ("start_s", "end_s", "speaker"))
     stretches = [
         Stretch(float(row["start_s"]), float(row["end_s"]), str(row["speaker"]))
         for row in speech.to_dict("records")
@@ -99,7 +99,7 @@ def session(truth: Truth, words: Path, turns: Path | None) -> Session:
     found = {str(s): " ".join(of["word"]) for s, of in heard.groupby("speaker")}
     recovered, patient_turns, right = None, 0, None
     if truth.roles and turns is not None:
-        made = _table(turns / "turns" / f"{name}.csv")
+        made = _table(turns / "turns" / f"{name}.csv", ("start_s", "end_s", "speaker", "role"))
         recovered, patient_turns, right = _roles(truth, made, error.mapping)
     return Session(
         name=name,
@@ -126,12 +126,15 @@ def _roles(truth: Truth, made: pd.DataFrame, mapping: dict[str, str]) -> tuple[f
     return recovered(spans, ends, NEAR_S), len(spans), right
 
 
-def _table(path: Path) -> pd.DataFrame:
-    import pandas as pd
+def _table(path: Path, columns: Sequence[str]) -> pd.DataFrame:
+    from experiments.spoken_files import read_table
 
     if not path.is_file():
         raise OptionError(f"{path} is missing; run cbt_words, then cbt_turns.")
-    return pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+    table = read_table(path)
+    if absent := [name for name in columns if name not in table.columns]:
+        raise OptionError(f"{path}: expected the columns {', '.join(absent)}; run cbt_turns again.")
+    return table
 
 
 def _told(sessions: Sequence[Session]) -> int:

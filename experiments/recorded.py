@@ -52,7 +52,7 @@ def find(folder: RunFolder, settings: Settings) -> Recorded | None:
         return None
     try:
         known = Recorded(**json.loads((folder.results / NOTE).read_bytes()))
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         return None
     if known.uri != store_uri() or known.outcome != outcome(folder, settings):
         return None

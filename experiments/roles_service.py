@@ -63,7 +63,7 @@ class Service:
         path = self.kept / f"{digest({'asked': asked, 'of': self.name})}.json"
         try:
             return told(json.loads(path.read_text(encoding="utf-8"))["answer"], names, self.name)
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             pass
         self._allow(asked)
         try:

@@ -242,7 +242,7 @@ def experiment_name(settings: Settings) -> str:
     """
     try:
         name = str(json.loads((settings.data / "dataset.json").read_bytes())["name"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         name = settings.data.name
     return f"{settings.task}/{name}"
 

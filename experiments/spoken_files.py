@@ -11,6 +11,7 @@ import pandas as pd
 
 from core.datasets.cutting import Finding
 from core.datasets.spoken_session import SpokenSession
+from core.parquet import read_frame
 from core.replacing import replacing
 from core.words import of_whisperx
 from experiments.options import OptionError
@@ -43,7 +44,7 @@ def _words(path: Path) -> pd.DataFrame:
         return read_table(path)
     try:
         return of_whisperx(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, TypeError, OverflowError, RecursionError) as error:
         raise OptionError(f"{path}: {error}") from error
 
 
@@ -65,7 +66,7 @@ def read_table(path: Path) -> pd.DataFrame:
     texts = ("item_id", "session_id", "speaker", "segment_speaker", "word", "description", "role")
     try:
         if path.suffix == ".parquet":
-            return pd.read_parquet(path)
+            return read_frame(path)
         header = pd.read_csv(path, nrows=0, encoding="utf-8-sig").columns
         dtypes = {name: object for name in texts if name in header}
         # A word may be "null" or "NA".

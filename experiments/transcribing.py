@@ -175,7 +175,7 @@ def _known(folder: Path, session: str) -> dict[str, str] | None:
     try:
         note = json.loads((folder / "speech" / f"{session}.json").read_text())
         return {"recording": note["recording"], "version": note["version"]}
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 

@@ -154,8 +154,7 @@ def read_models(folder: Path, condition: str, ratings: Ratings) -> list[ModelErr
         OptionError: none there, a table that is not one of study 1's predictions, or two
             models that were asked about different turns.
     """
-    import pandas as pd
-
+    from core.parquet import read_frame
     from validation import schemas
     from validation.consensus import median_labels
     from validation.experts import model_error
@@ -165,7 +164,7 @@ def read_models(folder: Path, condition: str, ratings: Ratings) -> list[ModelErr
     turns: set[str] | None = None
     for path in sorted(folder.glob("*/predictions.parquet")):
         try:
-            table = pd.read_parquet(path)
+            table = read_frame(path)
             table = schemas.validated(table, schemas.predictions("12345"), str(path))
         except (OSError, ValueError) as error:
             raise OptionError(f"predictions: {error}") from error

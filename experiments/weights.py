@@ -21,6 +21,7 @@ from containers.runtime.card import Card, Repo, read_card
 from core.replacing import replace_text
 from experiments.options import OptionError, one_of, read_options
 from experiments.settings import ROOT, card_file, models, recognisers
+from validation.rules import PATH
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -183,6 +184,10 @@ def _card(said: str) -> Card:
 
 def _wanted(api: HfApi, repo: Repo) -> dict[str, tuple[int, str]]:
     info = api.model_info(repo.id, revision=repo.revision, files_metadata=True)
+    # A mirror's list is not ours: what it names is removed and written under our folder.
+    for file in info.siblings or []:
+        if not PATH.holds(file.rfilename):
+            raise WeightsError(f"{repo.id} lists a file outside its folder: {file.rfilename!r}.")
     return {
         file.rfilename: (int(file.size or 0), str(file.lfs.sha256 if file.lfs else file.blob_id))
         for file in info.siblings or []
@@ -212,9 +217,12 @@ def _make_room(wanted: Mapping[str, tuple[int, str]], place: Path) -> None:
 def _record(repo: Repo, place: Path, again: str) -> dict[str, Any]:
     try:
         record: dict[str, Any] = json.loads((place / RECORD).read_text())
-    except (OSError, ValueError) as error:
+        revision, files = record["revision"], record["files"]
+        if not all(map(PATH.holds, files)):
+            raise ValueError(f"a file outside {place}")
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise WeightsError(f"{place} holds no weights of {repo.id}; {again}") from error
-    if record["revision"] != repo.revision:
+    if revision != repo.revision:
         raise WeightsError(
             f"{place}: expected revision {repo.revision} of {repo.id}, found "
             f"{record['revision']}; {again}"

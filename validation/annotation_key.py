@@ -153,9 +153,9 @@ def read_key(path: Path) -> Key:
         said = json.loads(path.read_text(encoding="utf-8"))
         key = _key(said)
         stated = said["sha256"]
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise KeyFileError(f"{path.name}: not readable as JSON ({error}).") from error
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise KeyFileError(
             f"{path.name}: not the design.json of annotate_export (lacks {error}). Use the one "
             "that was written with the workbooks."
@@ -176,9 +176,9 @@ def _key(said: Any) -> Key:
         dataset=str(said["dataset"]),
         dataset_hash=str(said["dataset_hash"]),
         design=Design(
-            items=tuple(design["items"]),
-            annotators=tuple(design["annotators"]),
-            batches=tuple(tuple(batch) for batch in design["batches"]),
+            items=_names(design["items"]),
+            annotators=_names(design["annotators"]),
+            batches=tuple(_names(batch) for batch in design["batches"]),
             shares=tuple(_share(each) for each in design["shares"]),
             overlap=float(design["overlap"]),
             seed=int(design["seed"]),
@@ -193,7 +193,13 @@ def _key(said: Any) -> Key:
 
 
 def _share(said: Any) -> Share:
-    return Share(str(said["annotator"]), _mode(said), int(said["batch"]), tuple(said["items"]))
+    return Share(str(said["annotator"]), _mode(said), int(said["batch"]), _names(said["items"]))
+
+
+def _names(said: Any) -> tuple[str, ...]:
+    if not isinstance(said, list) or not all(isinstance(name, str) for name in said):
+        raise TypeError(f"a list of names in {said!r:.40}")
+    return tuple(said)
 
 
 def _mode(said: Any) -> Modality:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -59,7 +60,7 @@ def number(low: float = -math.inf, high: float = math.inf, *, above: bool = Fals
         words = f"a number above {low:g}, up to {high:g}" if above else f"a number {low:g}-{high:g}"
 
     def holds(value: Any) -> bool:
-        if not _is_number(value) or not math.isfinite(value):
+        if not _is_finite(value):
             return False
         # A sum of probabilities may miss 1 by rounding.
         return bool(low < value if above else low <= value) and bool(value <= high + 1e-6)
@@ -109,7 +110,7 @@ LOG_PROBABILITIES = Rule(
     "labels, each with a finite log probability of at most 0",
     lambda value: (
         isinstance(value, dict)
-        and all(_is_number(p) and math.isfinite(p) and p <= 1e-6 for p in value.values())
+        and all(_is_finite(p) and p <= 1e-6 for p in value.values())
     ),
 )
 NAMES = Rule(
@@ -128,7 +129,12 @@ def _is_integer(value: Any) -> bool:
 
 
 def _is_whole(value: Any) -> bool:
-    return _is_number(value) and float(value).is_integer()
+    return _is_finite(value) and float(value).is_integer()
+
+
+def _is_finite(value: Any) -> bool:
+    # JSON's whole numbers have no largest; ours are to fit a float.
+    return _is_number(value) and bool(abs(value) <= sys.float_info.max)
 
 
 def _is_number(value: Any) -> bool:

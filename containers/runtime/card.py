@@ -117,7 +117,12 @@ def read_card(path: Path) -> Card:
         table = _toml(path)
     except FileNotFoundError as error:
         raise CardError(f"{path}: no such card.") from error
-    table["repos"] = tuple(_build(Repo, repo, path, "repos") for repo in table.get("repos", []))
+    except (ValueError, RecursionError) as error:
+        raise CardError(f"{path}: not readable as TOML ({error}).") from error
+    repos = table.get("repos", [])
+    if not isinstance(repos, list):
+        raise CardError(f"{path}, repos: expected a list of tables, found {repos!r:.40}.")
+    table["repos"] = tuple(_build(Repo, repo, path, "repos") for repo in repos)
     table["capabilities"] = _build(
         Capabilities, table.get("capabilities", {}), path, "capabilities"
     )
@@ -126,7 +131,9 @@ def read_card(path: Path) -> Card:
     return card
 
 
-def _build(kind: Any, table: dict[str, Any], path: Path, where: str) -> Any:
+def _build(kind: Any, table: Any, path: Path, where: str) -> Any:
+    if not isinstance(table, dict):
+        raise CardError(f"{path}, {where}: expected a table, found {table!r:.40}.")
     known = {entry.name for entry in fields(kind)}
     if unknown := sorted(set(table) - known):
         raise CardError(f"{path}, {where}: unknown {', '.join(unknown)}; known: {sorted(known)}.")

@@ -122,5 +122,5 @@ def _field(where: str, entry: Mapping[str, Any], name: str, kind: type = str) ->
 def _table(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise TextSourceError(f"{path}: not readable as TOML ({error}).") from error

@@ -153,14 +153,30 @@ class Asker:
             return failure(
                 prompt.id, "model_error", "the server's list of answers is empty.", self.stamp
             )
-        message = choices[0].get("message") or {}
-        if choices[0].get("finish_reason") in _BLOCKED:
+        try:
+            return self._of_choice(prompt, fallbacks, reply, choices[0], latency_s)
+        # Nobody checks what a server sends; what has not the shape of a chat completion is this
+        # request's failure, not the run's.
+        except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
+            said = f"the answer is no chat completion ({type(error).__name__}: {error})."
+            return failure(prompt.id, "model_error", said, self.stamp)
+
+    def _of_choice(
+        self,
+        prompt: Prompt,
+        fallbacks: tuple[str, ...],
+        reply: Reply,
+        choice: Mapping[str, Any],
+        latency_s: float,
+    ) -> Response:
+        message = choice.get("message") or {}
+        if choice.get("finish_reason") in _BLOCKED:
             said = "blocked by the server's content filter."
             return failure(prompt.id, "refused", said, self.stamp)
         if message.get("refusal"):
             found = failure(prompt.id, "refused", str(message["refusal"]), self.stamp)
             return replace(found, text=whole(str(message["refusal"])))
-        return self._answered(prompt, fallbacks, reply, choices[0], latency_s)
+        return self._answered(prompt, fallbacks, reply, choice, latency_s)
 
     def _answered(
         self,

@@ -137,7 +137,7 @@ def first_position(choice: Mapping[str, Any]) -> dict[str, float]:
     return {
         str(entry["token"]): float(entry["logprob"])
         for entry in entries
-        if isinstance(entry.get("logprob"), (int, float)) and math.isfinite(entry["logprob"])
+        if "token" in entry and math.isfinite(float(entry.get("logprob", math.nan)))
     }
 
 

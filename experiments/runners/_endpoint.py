@@ -111,7 +111,10 @@ class Endpoint:
         tokens = reply.body.get("tokens")
         if reply.status != 200 or not isinstance(tokens, list):
             return None
-        return [int(token) for token in tokens]
+        try:
+            return [int(token) for token in tokens]
+        except (TypeError, ValueError, OverflowError):
+            return None
 
     def chat(self, body: Mapping[str, Any], timeout_s: float) -> Reply:
         """One chat completion; see `call`."""
@@ -233,7 +236,7 @@ def _read(response: requests.Response, deadline: float, timeout_s: float) -> str
 def _object(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 

@@ -114,6 +114,7 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
     except ValueError:
         try:
             seconds = email.utils.parsedate_to_datetime(said).timestamp() - time.time()
-        except ValueError:
+        except (ValueError, TypeError, OverflowError):
             return None
-    return min(max(seconds, 0.0), LONGEST_RETRY_AFTER_S)
+    # In this order "nan" is no wait: it would be one without end.
+    return min(max(0.0, seconds), LONGEST_RETRY_AFTER_S)

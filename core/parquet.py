@@ -1,0 +1,61 @@
+"""A parquet file as a table or as rows; one that is none is one error, wherever it breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+
+class ParquetError(ValueError):
+    """The file holds no table; the message says what is wrong with it, in one line."""
+
+
+def read_frame(path: Path) -> pd.DataFrame:
+    """The table, its columns typed as the file says.
+
+    Raises:
+        ParquetError: it holds none.
+        OSError: it cannot be opened.
+    """
+    with _one_error():
+        return pd.read_parquet(path)
+
+
+def read_rows(path: Path) -> tuple[tuple[str, ...], list[dict[str, Any]]]:
+    """Names of the columns, and each row with values of Python's own types; raises as `read_frame`.
+
+    Unlike a data frame it keeps whole numbers beside gaps as they are.
+    """
+    from pyarrow import parquet
+
+    with _one_error():
+        table = parquet.read_table(path)
+        return tuple(table.column_names), table.to_pylist()
+
+
+@contextmanager
+def _one_error() -> Iterator[None]:
+    import pyarrow
+
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    # Damage shows as whatever the damaged part led to: a type's name, a letter, a length.
+    except (
+        pyarrow.ArrowException,
+        ValueError,
+        TypeError,
+        KeyError,
+        IndexError,
+        AttributeError,
+        NotImplementedError,
+        OverflowError,
+        MemoryError,
+    ) as error:
+        lines = str(error).splitlines() or [type(error).__name__]
+        raise ParquetError(lines[0].encode("utf-8", "replace").decode()) from error

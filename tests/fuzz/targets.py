@@ -1,0 +1,374 @@
+"""Every reader and parser of what others wrote, as one function of bytes.
+
+A target gives the bytes to the reader as a user would (a file of the right name) and
+takes its own errors for an answer: anything else that is raised is a fault. `run.py`
+searches with atheris; tests/hostile/test_kept_values.py gives every kept value to its
+target without it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+CORPUS = Path(__file__).with_name("corpus")
+Target = Callable[[bytes, Path], Any]
+
+
+def _put(folder: Path, name: str, data: bytes) -> Path:
+    path = folder / name
+    path.write_bytes(data)
+    return path
+
+
+def manifest_csv(data: bytes, folder: Path) -> Any:
+    return _manifest(_put(folder, "manifest.csv", data))
+
+
+def manifest_jsonl(data: bytes, folder: Path) -> Any:
+    return _manifest(_put(folder, "manifest.jsonl", data))
+
+
+def manifest_parquet(data: bytes, folder: Path) -> Any:
+    return _manifest(_put(folder, "manifest.parquet", data))
+
+
+def _manifest(path: Path) -> Any:
+    from core.dataset import DatasetError, read_dataset
+    from validation import schemas
+    from validation.datasets import checked_dataset
+
+    for task, schema in (("distress", schemas.turns), ("manipulation", schemas.dialogues)):
+        try:
+            read_dataset(path.parent, task)
+            checked_dataset(path.parent, task, schema(audio=False))
+        except DatasetError as error:
+            assert path.name in str(error), error
+
+
+def dataset_json(data: bytes, folder: Path) -> Any:
+    from core.dataset import DatasetError, read_dataset
+    from experiments.settings import experiment_name, settings_from
+
+    header = "item_id,audio,transcript,label\n"
+    (folder / "manifest.csv").write_text(header + "d1,,Person1: Hi.,NO\n")
+    _put(folder, "dataset.json", data)
+    words = {"task": "manipulation", "data": str(folder), "output": str(folder / "out")}
+    experiment_name(settings_from(words))
+    try:
+        read_dataset(folder, "manipulation")
+    except DatasetError as error:
+        assert "dataset.json" in str(error), error
+
+
+def mentalmanip_csv(data: bytes, folder: Path) -> Any:
+    from core.datasets.mentalmanip import MentalManipError, read_mentalmanip
+    from experiments.build_manipulation import summary
+
+    try:
+        summary(read_mentalmanip(_put(folder, "dialogues.csv", data)))
+    except MentalManipError as error:
+        assert "dialogues.csv" in str(error), error
+
+
+def release_csv(data: bytes, folder: Path) -> Any:
+    from core.dataset import DatasetError
+    from core.datasets.cbt import RECORDINGS_CSV, TURNS_CSV, items_of, read_release
+    from core.datasets.cutting import odd_times, without_leaks
+    from validation.releases import release_recordings, release_turns, sound_rows
+    from validation.schemas import TableError
+
+    turns, _, recordings = data.partition(b"\xff\xff")
+    address = b"video_id,youtube_url,original_title\n001,https://youtu.be/dQw4w9WgXcQ,\n"
+    _put(folder, TURNS_CSV, turns)
+    _put(folder, RECORDINGS_CSV, recordings or address)
+    try:
+        release = read_release(folder)
+        for table, schema in (
+            (release.recordings, release_recordings()),
+            (release.turns, release_turns()),
+        ):
+            frame, _ = sound_rows(
+                table.frame, table.faults, schema, table.path.name, skip_invalid=True
+            )
+        odd_times(without_leaks(items_of(frame))[0])
+    except (DatasetError, TableError) as error:
+        assert ".csv" in str(error), error
+
+
+def ratings_csv(data: bytes, folder: Path) -> Any:
+    from experiments.agreement_files import tables
+    from experiments.agreement_report import metrics, note, study_of
+    from validation.ratings import RatingsError, read_ratings
+    from validation.scale import scale_named
+
+    path = _put(folder, "ratings.csv", data)
+    for kind in ("nominal", "ordinal", "interval"):
+        try:
+            ratings = read_ratings(path, scale_named(kind))
+        except RatingsError as error:
+            assert "ratings.csv" in str(error), error
+            continue
+        if ratings.values.size <= 40:
+            study = study_of(ratings, ratings, resamples=2, seed=0)
+            metrics(study), note(study), tables(study)
+
+
+def judgements_csv(data: bytes, folder: Path) -> Any:
+    from validation.adjudication import read_judgements
+    from validation.table import UnreadableTableError
+
+    try:
+        read_judgements(_put(folder, "judgements.csv", data), {}, ["text", "audio"])
+    except UnreadableTableError as error:
+        assert "judgements.csv" in str(error), error
+
+
+def design_json(data: bytes, folder: Path) -> Any:
+    from validation.annotation_key import KeyFileError, read_key
+
+    try:
+        read_key(_put(folder, "design.json", data))
+    except KeyFileError as error:
+        assert "design.json" in str(error), error
+
+
+def label_studio_json(data: bytes, folder: Path) -> Any:
+    from experiments.annotation_tasks import read_export
+
+    for answer in read_export(_put(folder, "export.json", data), ["A", "B"]).answers:
+        assert answer.annotator in ("A", "B")
+
+
+def workbook_xlsx(data: bytes, folder: Path) -> Any:
+    from experiments.annotation_workbook import read_workbook
+
+    read_workbook(_put(folder, "A.xlsx", data), ["A", "B"])
+
+
+def whisperx_json(data: bytes, folder: Path) -> Any:
+    return _words(_put(folder, "session.json", data))
+
+
+def words_csv(data: bytes, folder: Path) -> Any:
+    return _words(_put(folder, "session.csv", data))
+
+
+def words_parquet(data: bytes, folder: Path) -> Any:
+    return _words(_put(folder, "session.parquet", data))
+
+
+def _words(path: Path) -> Any:
+    from core.datasets.spoken_session import spoken_session
+    from core.roles import roles
+    from experiments.options import OptionError
+    from experiments.spoken_files import read_words
+    from validation.schemas import TableError
+
+    try:
+        for name, words in read_words(path.parent):
+            if len(words) <= 50:
+                spoken_session(name, words, roles)
+    except (OptionError, TableError) as error:
+        assert path.name in str(error), error
+
+
+def descriptions_csv(data: bytes, folder: Path) -> Any:
+    from experiments.options import OptionError
+    from experiments.spoken_files import by_hand, read_table
+    from validation import spoken
+    from validation.schemas import TableError, validated
+
+    path = _put(folder, "descriptions.csv", data)
+    for schema in (spoken.descriptions, spoken.scores, spoken.unlabelled):
+        try:
+            validated(read_table(path), schema(), str(path))
+        except (OptionError, TableError) as error:
+            assert path.name in str(error), error
+    try:
+        by_hand(path)
+    except (OptionError, TableError) as error:
+        assert path.name in str(error), error
+
+
+def text_source_toml(data: bytes, folder: Path) -> Any:
+    from core.datasets.roleplay import TextSourceError, read_dialogues, read_sessions
+
+    path = _put(folder, "session_1.toml", data)
+    for read, what in ((read_dialogues, path), (read_sessions, folder)):
+        try:
+            read(what)
+        except TextSourceError as error:
+            assert path.name in str(error), error
+
+
+def card_toml(data: bytes, folder: Path) -> Any:
+    from containers.runtime.card import CardError, read_card
+
+    try:
+        read_card(_put(folder, "model.toml", data))
+    except CardError as error:
+        assert "model.toml" in str(error), error
+
+
+def requests_jsonl(data: bytes, folder: Path) -> Any:
+    from containers.runtime.prompts import clip_names
+    from core.protocol import ProtocolError, read_requests, request_id, write_requests
+
+    path = _put(folder, "requests.jsonl", data)
+    try:
+        requests = read_requests(path)
+    except ProtocolError as error:
+        assert "requests.jsonl, line" in str(error), error
+        return
+    for request in requests:
+        request_id("item", request, "model")
+        assert not any("/" in name for name in clip_names(request))
+    write_requests(path, requests)
+    assert read_requests(path) == requests
+
+
+def responses_jsonl(data: bytes, folder: Path) -> Any:
+    from core.predictions import distribution, unusable
+    from core.protocol import ProtocolError, ResponseLog, read_responses
+
+    path = _put(folder, "responses.jsonl", data)
+    try:
+        answers = read_responses(path)
+    except ProtocolError as error:
+        assert "responses.jsonl, line" in str(error), error
+        return
+    for answer in answers.values():
+        unusable(answer)
+        distribution(answer, ["1", "2"])
+    ResponseLog(path).close()
+    assert read_responses(path) == answers
+
+
+def answer_text(data: bytes, folder: Path) -> Any:
+    """A model's words, by every parser of them: a value, or a status and a reason."""
+    from core.asked_roles import told
+    from core.detection.quote import given_quote, where_said
+    from core.detection.tactic import name_tactic
+    from core.parsing import letter, rating, yes_no
+    from core.protocol import Response
+
+    text = data.decode("utf-8", errors="surrogatepass" if data[:1] == b"\xed" else "replace")
+    for cut in (False, True):
+        for parse, allowed in (
+            (rating, (1, 2, 3, 4, 5)),
+            (letter, ("A", "B")),
+            (yes_no, ("YES", "NO")),
+        ):
+            found = parse(text, cut=cut)
+            assert (found.status == "ok") == (found.value in allowed), found
+            assert found.status == "ok" or found.reason, found
+    response = Response("i", "ok", text=text)
+    name_tactic(response, ["Denial", "Evasion", "none"], seed=0)
+    given_quote(response, None, retried=False)
+    half = len(text) // 2
+    where_said(text[:200], text[half : half + 2000])
+    told(text, ["S1", "S2"], "model")
+
+
+def audio_bytes(data: bytes, folder: Path) -> Any:
+    from containers.runtime import clips
+    from core.audio import AudioError, read_clip
+
+    path = _put(folder, "clip.wav", data)
+    try:
+        recording = read_clip(path)
+        assert abs(recording.samples).max(initial=0) <= 1
+    except AudioError as error:
+        assert "clip.wav" in str(error), error
+    try:
+        clips.read_clip(path)
+    except clips.ClipError as error:
+        assert "clip.wav" in str(error), error
+
+
+def server_reply(data: bytes, folder: Path) -> Any:
+    """The body of a server's answer, whatever it holds: one Response or a named error."""
+    from containers.runtime.adapter import Prompt, Words
+    from containers.runtime.replies import Stamp
+    from core.protocol import ResponseLog, read_responses
+    from experiments.runners import RunnerError, Site
+    from experiments.runners._asking import Asker
+    from experiments.runners._chat import Dialect
+    from experiments.runners._endpoint import Endpoint, Reply, _object
+    from experiments.runners._pace import Pace, retry_after_s
+
+    endpoint = Endpoint(Site("http://127.0.0.1:9/v1", "m", offline=True))
+    text = data.decode(errors="replace")
+    status = 200 + (len(data) % 3) * 150
+    reply = Reply(status, {}, _object(text), text)
+    retry_after_s({"Retry-After": text})
+    endpoint.call = lambda *ignored: reply  # type: ignore[method-assign]
+    asker = Asker(endpoint, Dialect("m", "0.33"), _voxtral(), Stamp("c", "i", "bf16"), Pace(1))
+    prompt = Prompt("id", None, (Words("How?"),), {"A": ("A",)}, 8, 0.0, 1.0, 0)
+    response = asker._response(prompt, (), reply, 0.1)
+    with ResponseLog(folder / "responses.jsonl") as log:
+        log.append([response])
+    assert read_responses(folder / "responses.jsonl") == {"id": response}
+    for call in (
+        endpoint.models,
+        endpoint.vllm_version,
+        lambda: endpoint.token_ids("m", "A"),
+        lambda: endpoint.check_access(reply),
+        lambda: asker._learned({"logprobs": True}, reply),
+    ):
+        try:
+            call()
+        except RunnerError as error:
+            assert "127.0.0.1" in str(error), error
+
+
+@cache
+def _voxtral() -> Any:
+    from containers.runtime.card import read_card
+    from experiments.settings import ROOT
+
+    return read_card(ROOT / "containers" / "voxtral" / "model.toml")
+
+
+TARGETS: dict[str, Target] = {
+    each.__name__: each
+    for each in (
+        answer_text,
+        audio_bytes,
+        card_toml,
+        dataset_json,
+        descriptions_csv,
+        design_json,
+        judgements_csv,
+        label_studio_json,
+        manifest_csv,
+        manifest_jsonl,
+        manifest_parquet,
+        mentalmanip_csv,
+        ratings_csv,
+        release_csv,
+        requests_jsonl,
+        responses_jsonl,
+        server_reply,
+        text_source_toml,
+        whisperx_json,
+        words_csv,
+        words_parquet,
+        workbook_xlsx,
+    )
+}
+
+
+def give(name: str, data: bytes) -> None:
+    """One value to one target, in a folder of its own."""
+    with tempfile.TemporaryDirectory(prefix="fuzz-", dir=_fast()) as folder:
+        TARGETS[name](data, Path(folder))
+
+
+def _fast() -> str | None:
+    memory = Path("/dev/shm")
+    return str(memory) if memory.is_dir() else None
