@@ -143,7 +143,7 @@ def _made() -> dict[str, list[bytes]]:
         b"global_id,video_id,turn_id,reference_label,patient_transcript,context,start_time_sec,"
         b'end_time_sec\n001_0,001,0,4,"I am ""fine"".",Therapist: Why?,0.5,2.5\n'
     )
-    made = {
+    return {
         "answer_text": [text.encode() for text in ANSWERS],
         "audio_bytes": _audio(),
         "card_toml": [(ROOT / "containers" / "voxtral" / "model.toml").read_bytes()],
@@ -178,7 +178,6 @@ def _made() -> dict[str, list[bytes]]:
         "words_parquet": [_words_parquet()],
         "workbook_xlsx": [_workbook()],
     }
-    return made
 
 
 def _lines(*rows: object) -> bytes:
