@@ -85,6 +85,7 @@ def pause_s(asked_for: str | None, attempt: int) -> float:
         attempt: from 0.
     """
     try:
-        return min(max(float(asked_for or ""), 0.0), LONGEST_PAUSE_S)
+        # In this order "nan" is no wait.
+        return min(max(0.0, float(asked_for or "")), LONGEST_PAUSE_S)
     except ValueError:
         return float(min(FIRST_PAUSE_S * 2**attempt, LONGEST_PAUSE_S))

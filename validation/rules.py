@@ -109,8 +109,7 @@ FORMS = Rule(
 LOG_PROBABILITIES = Rule(
     "labels, each with a finite log probability of at most 0",
     lambda value: (
-        isinstance(value, dict)
-        and all(_is_finite(p) and p <= 1e-6 for p in value.values())
+        isinstance(value, dict) and all(_is_finite(p) and p <= 1e-6 for p in value.values())
     ),
 )
 NAMES = Rule(

@@ -144,7 +144,7 @@ def _asked_for(headers: Mapping[str, str] | None) -> float | None:
     """Seconds of a Retry-After header, within reason; None without one."""
     said = {name.lower(): value for name, value in (headers or {}).items()}.get("retry-after", "")
     try:
-        return min(max(float(said), 0.0), LONGEST_PAUSE_S) or None
+        return min(max(0.0, float(said)), LONGEST_PAUSE_S) or None
     except ValueError:
         return None
 
