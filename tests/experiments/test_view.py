@@ -1,14 +1,12 @@
 import base64
 import json
-import shutil
 import zlib
-from importlib.util import module_from_spec, spec_from_file_location
 
 import pytest
 
 from experiments import view
-from experiments.settings import ROOT
 from experiments.tracking import Record, tracked_run, write
+from tests.experiments.chromium import needs_chromium, screenshots
 
 METRICS = ["mae/AO", "mae/TO", "qwk/AO", "coverage/AO", "refused/AO", "zz_interval/mae.AO.low"]
 
@@ -48,7 +46,7 @@ def test_ninety_metrics_fit_the_tag():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not shutil.which("chromedriver"), reason="chromedriver is not installed")
+@needs_chromium
 def test_the_ui_shows_the_leaderboard(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("MLFLOW_RUN_ID", raising=False)
@@ -56,13 +54,11 @@ def test_the_ui_shows_the_leaderboard(tmp_path, monkeypatch):
     record = Record("null · distress", metrics=dict.fromkeys(METRICS, 0.5), headline=("mae", "qwk"))
     with tracked_run("distress/demo") as run:
         write(run, record)
-    spec = spec_from_file_location("screenshots", ROOT / "docs" / "screenshots.py")
-    screenshots = module_from_spec(spec)
-    spec.loader.exec_module(screenshots)
+    ui = screenshots()
 
-    with screenshots.server(run.uri) as address, screenshots.browser() as chromium:
+    with ui.server(run.uri) as address, ui.browser() as chromium:
         chromium.get(f"{address}/#/experiments/{run.experiment_id}/runs?{view.ADDRESS}")
-        screenshots.wait_for_text(chromium, "mae/AO")
+        ui.wait_for_text(chromium, "mae/AO")
         shown = chromium.find_element("tag name", "body").text
 
     assert "coverage/AO" in shown
