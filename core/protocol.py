@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict, get_args
 
 SCHEMA = 1
+_BLOCK = 1 << 16
 
 Status = Literal["ok", "refused", "unparsed", "truncated", "audio_error", "model_error", "timeout"]
 STATUSES: tuple[str, ...] = get_args(Status)
@@ -183,15 +184,20 @@ def read_requests(path: Path) -> list[Request]:
         ProtocolError: naming file and line, for a line that is not a request of
             this schema or repeats an id.
     """
-    requests: list[Request] = []
+    with path.open("rb") as stream:
+        return [request for request, _ in requests_in(stream, path)]
+
+
+def requests_in(lines: Iterable[bytes], path: Path) -> Iterator[tuple[Request, int]]:
+    """Each request of an open file with the length of its line; see `read_requests`."""
     seen: set[str] = set()
-    for number, line in _numbered_lines(path):
-        request = _request(_json_object(path, number, line), f"{path}, line {number}")
+    for number, line in enumerate(lines, start=1):
+        where = f"{path}, line {number}"
+        request = request_of(line, where)
         if request.id in seen:
-            raise ProtocolError(f"{path}, line {number}: id {request.id} appears twice.")
+            raise ProtocolError(f"{where}: id {request.id} appears twice.")
         seen.add(request.id)
-        requests.append(request)
-    return requests
+        yield request, len(line)
 
 
 def write_requests(path: Path, requests: Iterable[Request]) -> None:
@@ -220,15 +226,12 @@ def read_responses(path: Path) -> dict[str, Response]:
     if not path.exists():
         return {}
     answers: dict[str, Response] = {}
-    for number, line in _numbered_lines(path):
-        if line.endswith("\n"):
-            try:
-                response = _response(_json_object(path, number, line), f"{path}, line {number}")
-            except ProtocolError as error:
-                raise ProtocolError(
-                    f"{error} Without that line its request is asked again."
-                ) from error
-            answers[response.id] = response
+    with path.open("rb") as stream:
+        for number, line in enumerate(stream, start=1):
+            # An unfinished last line may hold anything, and is nobody's answer.
+            if line.endswith(b"\n"):
+                response = response_of(line, f"{path}, line {number}")
+                answers[response.id] = response
     return answers
 
 
@@ -279,45 +282,45 @@ def _cut_unfinished_line(path: Path) -> int:
     if not path.exists() or path.stat().st_size == 0:
         return 0
     with path.open("rb+") as stream:
-        content = stream.read()
-        whole = content.rfind(b"\n") + 1
-        stream.truncate(whole)
+        end = size = stream.seek(0, os.SEEK_END)
+        # From the end on: the file may hold more than fits into memory.
+        while end:
+            start = max(0, end - _BLOCK)
+            stream.seek(start)
+            newline = stream.read(end - start).rfind(b"\n")
+            end = start + newline + 1
+            if newline >= 0:
+                break
+        stream.truncate(end)
         os.fsync(stream.fileno())
-    return len(content) - whole
+    return size - end
 
 
 def _line(record: dict[str, Any]) -> str:
     return _LINE.encode(record) + "\n"
 
 
-def _numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    with path.open("rb") as stream:
-        for number, line in enumerate(stream, start=1):
-            # An unfinished last line may hold anything, and is nobody's answer.
-            how = "strict" if line.endswith(b"\n") else "replace"
-            try:
-                yield number, line.decode(errors=how)
-            except UnicodeDecodeError as error:
-                raise ProtocolError(f"{path}, line {number}: not text ({error.reason}).") from error
-
-
-def _json_object(path: Path, number: int, line: str) -> dict[str, Any]:
+def _json_object(line: bytes, where: str) -> dict[str, Any]:
     try:
-        record = json.loads(line)
+        record = json.loads(line.decode())
+    except UnicodeDecodeError as error:
+        raise ProtocolError(f"{where}: not text ({error.reason}).") from error
     # Brackets without end are beyond what the parser can nest.
     except (ValueError, RecursionError) as error:
-        raise ProtocolError(f"{path}, line {number}: not JSON ({error}).") from error
+        raise ProtocolError(f"{where}: not JSON ({error}).") from error
     if not isinstance(record, dict):
-        raise ProtocolError(f"{path}, line {number}: expected an object, found {line[:40]!r}.")
+        raise ProtocolError(f"{where}: expected an object, found {line.decode()[:40]!r}.")
     if record.get("schema") != SCHEMA:
         raise ProtocolError(
-            f"{path}, line {number}: expected schema {SCHEMA}, found {record.get('schema')!r}. "
+            f"{where}: expected schema {SCHEMA}, found {record.get('schema')!r}. "
             "It was written by another version; start a new output folder."
         )
     return record
 
 
-def _request(record: dict[str, Any], where: str) -> Request:
+def request_of(line: bytes, where: str) -> Request:
+    """The request of a line; `where` is its file and line, for a ProtocolError."""
+    record = _json_object(line, where)
     parts = record.get("parts")
     if not isinstance(parts, list) or not all(_is_part(part) for part in parts):
         raise ProtocolError(f"{where}: parts must be a list of {{text}} or {{audio}} objects.")
@@ -411,6 +414,14 @@ def _check_fields(
         expected, holds = known.get(name, _ANYTHING)
         if not holds(value):
             raise ProtocolError(f"{where}: expected {name} to be {expected}, found {value!r:.60}.")
+
+
+def response_of(line: bytes, where: str) -> Response:
+    """The response of a line; `where` is its file and line, for a ProtocolError."""
+    try:
+        return _response(_json_object(line, where), where)
+    except ProtocolError as error:
+        raise ProtocolError(f"{error} Without that line its request is asked again.") from error
 
 
 def _response(record: dict[str, Any], where: str) -> Response:

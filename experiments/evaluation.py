@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from containers.runtime.card import Card, read_card
 from core.protocol import digest
 from core.replacing import replacing
-from experiments.rounds import ask
+from experiments.rounds import Asked, asked
 from experiments.run_description import write_description
 from experiments.run_folder import RunFolder, run_folder, write_json
 from experiments.runners import Job, Runner, Site, runner
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from core.exemplars import Selection
     from core.metrics.estimate import Estimate
     from core.prompts import Template
-    from core.tasks import PlannedRequest, Table, Task
+    from core.tasks import Table, Task
 
 
 @dataclass(frozen=True)
@@ -70,11 +70,11 @@ class Plan:
 
 @dataclass
 class Evaluation:
-    """What came out."""
+    """What came out; `requests` says how many were planned, `reused` how many had answers."""
 
     plan: Plan
     items: pd.DataFrame
-    planned: Sequence[PlannedRequest]
+    requests: int
     predictions: pd.DataFrame
     estimates: Sequence[Estimate]
     templates: Sequence[Template]
@@ -145,10 +145,10 @@ def carry_out(plan: Plan, log: Path | None = None) -> Evaluation:
     clock = Clock()
     items = plan.selection.evaluated
     items = items.head(plan.settings.limit or len(items))
-    asked = ask(plan, items, lambda: _run(plan, log, clock))
-    clock.lap("prepare")
+    with asked(plan, items, lambda: _run(plan, log, clock)) as answers:
+        clock.lap("prepare")
+        predictions = _predictions(plan, answers)
     settings = plan.settings
-    predictions = plan.task.predict(asked.planned, asked.responses, items, settings.of_task)
     predictions = _checked(predictions, plan.task, plan.folder.predictions)
     _write_table(predictions, plan.folder.predictions)
     estimates = plan.task.score(predictions, resamples=settings.resamples, seed=settings.seed)
@@ -159,7 +159,7 @@ def carry_out(plan: Plan, log: Path | None = None) -> Evaluation:
     evaluation = Evaluation(
         plan=plan,
         items=items,
-        planned=asked.planned,
+        requests=answers.requests,
         predictions=predictions,
         estimates=estimates,
         templates=plan.task.prompts(settings.of_task),
@@ -171,13 +171,28 @@ def carry_out(plan: Plan, log: Path | None = None) -> Evaluation:
                 settings.conditions,
                 plan.card.capabilities.clips_per_prompt,
             ),
-            *_nothing_to_rate(items, asked.silent, settings.conditions),
+            *_nothing_to_rate(items, answers.clips.silent, settings.conditions),
         ],
-        reused=asked.reused,
+        reused=answers.reused,
         seconds=clock.laps,
     )
     write_description(evaluation)
     return evaluation
+
+
+def _predictions(plan: Plan, answers: Asked) -> pd.DataFrame:
+    """All chunks' predictions, one condition after the other, each in the order of the items."""
+    import pandas as pd
+
+    table = pd.concat(
+        [
+            plan.task.predict(chunk.planned, chunk.responses, chunk.items, plan.settings.of_task)
+            for chunk in answers.chunks()
+        ],
+        ignore_index=True,
+    )
+    place = {name: number for number, name in enumerate(dict.fromkeys(table["condition"]))}
+    return table.iloc[table["condition"].map(place).argsort(kind="stable")].reset_index(drop=True)
 
 
 NAMED = 5

@@ -3,53 +3,94 @@
 A task may ask more where an answer makes it necessary (a tactic, once manipulation was
 found). Each round goes through the same runner and the same response file, so that a run
 ended in any round goes on there; requests.jsonl holds all rounds when the last one is over.
+
+Items are planned and read a chunk at a time. Requests and answers are on the disk, and what
+is held of them does not grow with their length: where each answer is, and nothing else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from contextlib import closing, suppress
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, BinaryIO
 
+from containers.runtime.answered import Answered
 from containers.runtime.answers import AnswerFile, BusyError
-from core.protocol import ProtocolError, Request, Response, read_responses, write_requests
+from core.protocol import ProtocolError, Request, Response, write_requests
+from experiments.clips import NO_CLIP, Clips, clips_of
+from experiments.planned_file import PlannedFile
 from experiments.runners import RunnerError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from core.audio import Source
     from core.tasks import PlannedRequest
     from experiments.evaluation import Plan
 
 # A failure may be the machine's fault, so it is asked again; everything else is an answer.
 FAILED = ("audio_error", "model_error", "timeout")
-# Stands for the clip an item does not have; never sent to a model.
-NO_CLIP = "no-clip.wav"
+# Items whose requests and answers are held at a time: some ten megabytes with exemplars.
+CHUNK = 512
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some items, all that was asked about them, and what came back by request id.
+
+    Clips that cannot be decoded have their response too.
+    """
+
+    items: pd.DataFrame
+    planned: list[PlannedRequest]
+    responses: dict[str, Response]
 
 
 @dataclass
 class Asked:
-    """All requests of a run and what came back.
+    """All requests of a run and what came back, to be read chunk by chunk.
 
     Attributes:
-        responses: by id; those of clips that cannot be decoded are among them.
+        requests: how many were planned, those never sent among them.
         reused: requests that had an answer before.
         rounds: how often the model was given requests or would have been.
-        silent: items whose clip is silent throughout; they are asked about all the same.
     """
 
-    planned: list[PlannedRequest] = field(default_factory=list)
-    responses: dict[str, Response] = field(default_factory=dict)
+    plan: Plan
+    items: pd.DataFrame
+    clips: Clips
+    planned: PlannedFile
+    answers: Answered
+    requests: int = 0
     reused: int = 0
     rounds: int = 0
-    silent: list[str] = field(default_factory=list)
+
+    def chunks(self) -> Iterator[Chunk]:
+        """All items, in their order."""
+        return (self.chunk(number) for number in self.numbers())
+
+    def numbers(self) -> range:
+        """Of the chunks."""
+        return range(-(-len(self.items) // CHUNK))
+
+    def chunk(self, number: int) -> Chunk:
+        planned = self.planned.of(number)
+        undecodable = _undecodable(planned, self.clips.reasons)
+        answers = self.answers.of(e.request.id for e in planned if e.request.id not in undecodable)
+        return Chunk(self.items_of(number), planned, answers | undecodable)
+
+    def items_of(self, number: int) -> pd.DataFrame:
+        return self.items.iloc[number * CHUNK : (number + 1) * CHUNK]
 
 
-def ask(plan: Plan, items: pd.DataFrame, run: Callable[[], None]) -> Asked:
-    """Plan and ask, round after round.
+@contextmanager
+def asked(plan: Plan, items: pd.DataFrame, run: Callable[[], None]) -> Iterator[Asked]:
+    """Plan and ask, round after round; gives what there is to read, for as long as it is open.
 
     Args:
         items: those evaluated.
@@ -59,83 +100,170 @@ def ask(plan: Plan, items: pd.DataFrame, run: Callable[[], None]) -> Asked:
         TaskError: an exemplar whose clip cannot be played.
         RunnerError: from `run`.
     """
-    clips, reasons, silent = _clips(plan, items)
-    audio = {**clips, **dict.fromkeys(reasons, NO_CLIP)}
-    asked = Asked(silent=silent)
-    more = first_round(plan, items, audio)
-    while more:
-        asked.rounds += 1
-        asked.planned += more
-        undecodable = _undecodable(more, reasons)
-        # This round's alone: a failure of an earlier one is not tried again on its way.
-        askable = [entry.request for entry in more if entry.request.id not in undecodable]
-        write_requests(plan.folder.requests, askable)
-        _carry_over(plan, askable)
-        known = _answered(plan, askable)
-        asked.reused += known
-        if known < len(askable):
-            run()
-        answers = read_responses(plan.folder.responses)
-        _assert_answered(plan, askable, answers)
-        asked.responses |= {**answers, **undecodable}
-        more = plan.task.follow_up(
-            asked.planned,
-            asked.responses,
-            items,
+    clips = clips_of(plan, items)
+    # Without a name: they end with the process, and nobody else can write into them.
+    with (
+        tempfile.TemporaryFile(dir=plan.folder.results) as planned,
+        tempfile.TemporaryFile(dir=plan.folder.results) as sent,
+    ):
+        answers = Answered(plan.folder.responses)
+        found = Asked(plan, items, clips, PlannedFile(planned), answers)
+        chunks: Sequence[int] = found.numbers()
+        while chunks:
+            # Answers that call for nothing more never will: they do not change.
+            chunks = _round(found, chunks, run, sent)
+        if found.rounds > 1:
+            _replace(plan.folder.requests, sent)
+        yield found
+
+
+def _round(
+    asked: Asked, chunks: Sequence[int], run: Callable[[], None], sent: BinaryIO
+) -> list[int]:
+    """One round over these chunks; gives those about which something was asked.
+
+    Args:
+        sent: takes the requests of all rounds.
+    """
+    plan = asked.plan
+    with ExitStack() as stack:
+        planning = _Planning(asked, chunks, stack)
+        requests = planning.requests()
+        first = next(requests, None)
+        if first is not None or not asked.rounds:
+            beginning = () if first is None else (first,)
+            write_requests(plan.folder.requests, chain(beginning, requests))
+    if not planning.about:
+        return []
+    if first is not None:
+        with plan.folder.requests.open("rb") as stream:
+            shutil.copyfileobj(stream, sent)
+    asked.rounds += 1
+    asked.requests += planning.planned
+    asked.reused += planning.known
+    if planning.known < planning.askable:
+        run()
+    asked.answers.look()
+    _assert_answered(asked, planning)
+    return planning.about
+
+
+@dataclass
+class _Planning:
+    """A round being planned.
+
+    Attributes:
+        about: chunks for which there was something to ask.
+        planned: requests, of which `askable` have their clips; `known` of them are answered.
+    """
+
+    asked: Asked
+    chunks: Sequence[int]
+    open_files: ExitStack
+    about: list[int] = field(default_factory=list)
+    planned: int = 0
+    askable: int = 0
+    known: int = 0
+    _others: list[Answered] | None = None
+    _taken: AnswerFile | None = None
+
+    def requests(self) -> Iterator[Request]:
+        """Those to be sent, while their chunk is kept and their answers are looked for."""
+        for number in self.chunks:
+            more = self._more(number)
+            if not more:
+                continue
+            self.about.append(number)
+            self.planned += len(more)
+            self.asked.planned.add(number, more)
+            undecodable = _undecodable(more, self.asked.clips.reasons)
+            # This round's alone: a failure of an earlier one is not tried again on its way.
+            askable = [entry.request for entry in more if entry.request.id not in undecodable]
+            self.askable += len(askable)
+            missing = {r.id for r in askable if not self.asked.answers.is_final(r.id)}
+            self.known += len(askable) - len(missing) + self._carry_over(missing)
+            yield from askable
+
+    def _more(self, number: int) -> list[PlannedRequest]:
+        asked = self.asked
+        if not asked.rounds:
+            return first_round(asked.plan, asked.items_of(number), asked.clips.names)
+        chunk = asked.chunk(number)
+        plan = asked.plan
+        return plan.task.follow_up(
+            chunk.planned,
+            chunk.responses,
+            chunk.items,
             seed=plan.settings.seed,
             settings=plan.settings.of_task,
-            audio=audio,
+            audio=asked.clips.names,
             model_digest=plan.model_digest,
             exemplars=plan.selection.exemplars,
             clips_per_prompt=plan.card.capabilities.clips_per_prompt,
         )
-    sent = [e.request for e in asked.planned if e.request.id not in _undecodable([e], reasons)]
-    write_requests(plan.folder.requests, sent)
-    return asked
+
+    def _carry_over(self, missing: set[str]) -> int:
+        """Take the answers to these very requests from this model's folders of the same dataset.
+
+        A corrected label or a row more makes another dataset, in a folder of its own. Where item,
+        words, audio, model and seed are the same the request is the same, and so is its answer.
+
+        Raises:
+            RunnerError: another process is writing this folder's answers.
+        """
+        if not missing:
+            return 0
+        found: dict[str, Response] = {}
+        for other in self._of_other_versions():
+            with suppress(ProtocolError):
+                found |= other.of(filter(other.is_final, missing))
+        if found:
+            if self._taken is None:
+                self._taken = self._answer_file()
+            self._taken.append(list(found.values()))
+        return len(found)
+
+    def _of_other_versions(self) -> list[Answered]:
+        if self._others is None:
+            self._others = []
+            for path in self.asked.plan.folder.answers_of_other_versions():
+                # An unreadable file of another folder is no reason not to ask.
+                with suppress(ProtocolError):
+                    self._others.append(Answered(path))
+        return self._others
+
+    def _answer_file(self) -> AnswerFile:
+        try:
+            answers = AnswerFile(self.asked.plan.folder.responses)
+        except BusyError as error:
+            raise RunnerError(str(error)) from error
+        return self.open_files.enter_context(closing(answers))
 
 
-def _carry_over(plan: Plan, askable: Sequence[Request]) -> None:
-    """Take the answers to these very requests from this model's folders of the same dataset.
-
-    A corrected label or a row more makes another dataset, in a folder of its own. Where item,
-    words, audio, model and seed are the same the request is the same, and so is its answer.
-
-    Raises:
-        RunnerError: another process is writing this folder's answers.
-    """
-    missing = {request.id for request in askable} - _final(plan.folder.responses).keys()
-    if not missing:
-        return
-    found: dict[str, Response] = {}
-    for path in plan.folder.answers_of_other_versions():
-        # An unreadable file of another folder is no reason not to ask.
-        with suppress(ProtocolError):
-            found |= {key: answer for key, answer in _final(path).items() if key in missing}
-    if not found:
-        return
-    try:
-        answers = AnswerFile(plan.folder.responses)
-    except BusyError as error:
-        raise RunnerError(str(error)) from error
-    with closing(answers):
-        answers.append(list(found.values()))
-
-
-def _assert_answered(
-    plan: Plan, askable: Sequence[Request], answers: Mapping[str, Response]
-) -> None:
+def _assert_answered(asked: Asked, planning: _Planning) -> None:
     """Raise RunnerError where a model ended as if all were well and left requests out.
 
     A request that failed has its status and its reason; one without either was never tried,
     and figures from what is left would be a part that passes for the whole.
     """
-    left = sum(request.id not in answers for request in askable)
-    if left:
+    ids = (name for number in planning.about for name in asked.planned.newest_ids(number))
+    answered = sum(name in asked.answers for name in ids)
+    if left := planning.askable - answered:
         raise RunnerError(
-            f"{plan.card.name} ended without an answer or a reason for {left} of {len(askable)} "
-            "requests: something in its adapter ended the process. What it had answered is kept: "
-            "the same command goes on where it stopped."
+            f"{asked.plan.card.name} ended without an answer or a reason for {left} of "
+            f"{planning.askable} requests: something in its adapter ended the process. What it "
+            "had answered is kept: the same command goes on where it stopped."
         )
+
+
+def _replace(path: Path, content: BinaryIO) -> None:
+    part = path.with_name(path.name + ".part")
+    content.seek(0)
+    with part.open("wb") as stream:
+        shutil.copyfileobj(content, stream)
+        stream.flush()
+        os.fsync(stream.fileno())
+    part.replace(path)
 
 
 def first_round(plan: Plan, items: pd.DataFrame, audio: Mapping[str, str]) -> list[PlannedRequest]:
@@ -169,73 +297,12 @@ def first_round(plan: Plan, items: pd.DataFrame, audio: Mapping[str, str]) -> li
 
 
 def _undecodable(
-    planned: Sequence[PlannedRequest], reasons: Mapping[str, str]
+    planned: Iterable[PlannedRequest], reasons: Mapping[str, str]
 ) -> dict[str, Response]:
+    if not reasons:
+        return {}
     return {
         entry.request.id: Response(entry.request.id, "audio_error", reason=reasons[entry.item_id])
         for entry in planned
         if any(part.get("audio") == NO_CLIP for part in entry.request.parts)
     }
-
-
-def _clips(plan: Plan, items: pd.DataFrame) -> tuple[dict[str, str], dict[str, str], list[str]]:
-    """Item id -> clip name, item id -> reason for those that have none, and the silent items.
-
-    Raises:
-        TaskError: an exemplar is among the latter, and would be played.
-    """
-    from core.tasks import TaskError
-
-    if set(plan.settings.conditions) == {"TO"}:
-        return {}, {}, []
-    clips, reasons, silent = _decoded(plan, items)
-    shown = plan.selection.exemplars
-    if len(shown) and plan.card.capabilities.clips_per_prompt > len(shown):
-        of_exemplars, unplayable, _ = _decoded(plan, shown)
-        for item_id, reason in unplayable.items():
-            raise TaskError(
-                f"exemplars: the clip of {item_id} cannot be played ({reason}); choose others."
-            )
-        clips |= of_exemplars
-    return clips, reasons, silent
-
-
-def _decoded(plan: Plan, items: pd.DataFrame) -> tuple[dict[str, str], dict[str, str], list[str]]:
-    from core.audio import AudioError, prepare_clips
-
-    named = items[items["audio"].notna()]
-    sources = [_source(plan.dataset.folder, row) for row in named.to_dict("records")]
-    prepared = dict(zip(named["item_id"], prepare_clips(sources, plan.folder.audio), strict=True))
-    clips = {k: v.name for k, v in prepared.items() if not isinstance(v, AudioError)}
-    reasons = {k: str(v) for k, v in prepared.items() if isinstance(v, AudioError)}
-    silent = [
-        k
-        for k, v in prepared.items()
-        if not isinstance(v, AudioError) and v.facts.silent_share == 1
-    ]
-    without = items.loc[items["audio"].isna(), "item_id"]
-    reasons |= dict.fromkeys(without, "the manifest names no audio for it.")
-    return clips, reasons, silent
-
-
-def _source(folder: Path, row: dict[Hashable, Any]) -> Source:
-    """The file of a row, or the span of it that the row names."""
-    from core.audio import Source
-    from core.manifest import is_nothing
-
-    start_s, end_s = row.get("start_s"), row.get("end_s")
-    return Source(
-        folder / row["audio"],
-        None if is_nothing(start_s) else start_s,
-        None if is_nothing(end_s) else end_s,
-    )
-
-
-def _answered(plan: Plan, askable: Sequence[Request]) -> int:
-    return len({request.id for request in askable} & _final(plan.folder.responses).keys())
-
-
-def _final(responses: Path) -> dict[str, Response]:
-    """The answers of a file that asking again would not change, by id."""
-    known = read_responses(responses)
-    return {key: answer for key, answer in known.items() if answer.status not in FAILED}

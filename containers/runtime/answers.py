@@ -11,14 +11,14 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
-from core.protocol import Request, Response, ResponseLog, read_responses
+from containers.runtime.answered import Answered
+from core.protocol import Request, Response, ResponseLog
 
-# An answer that a second try would not change. The others may be due to the
-# machine (memory, a missing file since restored), so a later run tries them again.
-FINAL = ("ok", "refused", "unparsed", "truncated")
+R = TypeVar("R")
 
 
 class BusyError(RuntimeError):
@@ -49,19 +49,21 @@ class AnswerFile:
         self._log = ResponseLog(path)
         self.run_start = path.stat().st_size if run_start is None else run_start
 
-    def pending(self, requests: Iterable[Request]) -> list[Request]:
-        """Requests without a final answer and not yet tried in this run, in order."""
-        answered = {
-            answer.id for answer in read_responses(self.path).values() if answer.status in FINAL
-        }
-        answered |= self._tried_in_this_run()
-        return [request for request in requests if request.id not in answered]
+    def pending(self, requests: Iterable[tuple[Request, R]]) -> Iterator[tuple[Request, R]]:
+        """Requests without a final answer and not yet tried in this run, in order.
+
+        Args:
+            requests: each with whatever it is to be found by again.
+        """
+        answered, tried = Answered(self.path), self._tried_in_this_run()
+        for request, found_by in requests:
+            if not answered.is_final(request.id) and request.id not in tried:
+                yield request, found_by
 
     def counts(self, requests: Iterable[Request]) -> dict[str, int]:
         """How many of these requests have each status; `missing` where there is none yet."""
-        answers = read_responses(self.path)
-        found = (answers.get(request.id) for request in requests)
-        return dict(Counter(answer.status if answer else "missing" for answer in found))
+        answered = Answered(self.path)
+        return dict(Counter(answered.status(request.id) or "missing" for request in requests))
 
     def append(self, responses: Sequence[Response]) -> None:
         """On the disk when it returns; whoever ends the process takes `writing` first."""

@@ -7,7 +7,8 @@ encoded once. The longest come first: what does not fit shows at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from containers.runtime.card import Budget
@@ -20,22 +21,55 @@ CHARACTERS_PER_TOKEN = 3.5
 AUDIO_TOKENS_PER_S = 25.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Sized:
-    """A request with its length: seconds of audio and estimated positions, answer included."""
+    """The measures of a request; the request itself is read when its turn comes.
 
-    request: Request
+    Attributes:
+        id: of the request.
+        clips: its audio files in order, repeats kept.
+        prefix: digest of the exemplars it begins with; "" for none.
+        free_text: whether it has no labels to choose from.
+        worded: whether it shows a transcript.
+        audio_s: seconds of audio.
+        tokens: estimated positions, answer included.
+        read: gives the request.
+    """
+
+    id: str
+    clips: tuple[str, ...]
+    prefix: str
+    free_text: bool
+    worded: bool
     audio_s: float
     tokens: float
+    read: Callable[[], Request]
 
 
-def sized(request: Request, seconds: Mapping[str, float]) -> Sized:
-    """Measure a request; `seconds` holds the length of each of its clips by name."""
-    audio_s = float(sum(seconds[name] for name in clip_names(request)))
+def sized(
+    request: Request, seconds: Mapping[str, float], read: Callable[[], Request] | None = None
+) -> Sized:
+    """Measure a request.
+
+    Args:
+        seconds: the length of each of its clips by name.
+        read: reads the request again; None to keep it.
+    """
+    clips = tuple(map(sys.intern, clip_names(request)))
+    audio_s = float(sum(seconds[name] for name in clips))
     texts = [request.system or "", *(part.get("text", "") for part in request.parts)]
     characters = sum(map(len, texts))
     tokens = characters / CHARACTERS_PER_TOKEN + audio_s * AUDIO_TOKENS_PER_S
-    return Sized(request, audio_s, tokens + request.max_new_tokens)
+    return Sized(
+        id=request.id,
+        clips=clips,
+        prefix=_prefix(request),
+        free_text=request.choices is None,
+        worded=any(part.get("slot") == "transcript" for part in request.parts),
+        audio_s=audio_s,
+        tokens=tokens + request.max_new_tokens,
+        read=read or (lambda: request),
+    )
 
 
 def plan_batches(
@@ -53,12 +87,17 @@ def plan_batches(
     if not together:
         return [[entry] for entry in ordered]
     batches: list[list[Sized]] = []
+    longest_s = most_tokens = 0.0
     for entry in ordered:
         last = batches[-1] if batches else []
-        if last and _shares_prefix(last[0], entry) and _fits([*last, entry], budget):
+        longer_s, more_tokens = max(longest_s, entry.audio_s), max(most_tokens, entry.tokens)
+        fits = _fits(len(last) + 1, longer_s, more_tokens, budget)
+        if last and fits and _shares_prefix(last[0], entry):
             last.append(entry)
+            longest_s, most_tokens = longer_s, more_tokens
         else:
             batches.append([entry])
+            longest_s, most_tokens = entry.audio_s, entry.tokens
     return batches
 
 
@@ -67,35 +106,30 @@ def padded_tokens(batch: list[Sized]) -> float:
     return len(batch) * max(entry.tokens for entry in batch)
 
 
-def _fits(batch: list[Sized], budget: Budget) -> bool:
-    padded_s = len(batch) * max(entry.audio_s for entry in batch)
+def _fits(items: int, longest_s: float, most_tokens: float, budget: Budget) -> bool:
     return (
-        len(batch) <= budget.items
-        and padded_s <= budget.audio_s
-        and padded_tokens(batch) <= budget.tokens
+        items <= budget.items
+        and items * longest_s <= budget.audio_s
+        and items * most_tokens <= budget.tokens
     )
 
 
-def _order(entry: Sized) -> tuple[str, bool, float, list[str], float, str]:
-    request = entry.request
-    free_text = request.choices is None
+def _order(entry: Sized) -> tuple[str, bool, float, tuple[str, ...], float, str]:
     return (
-        _prefix(request),
-        free_text,
+        entry.prefix,
+        entry.free_text,
         -entry.audio_s,
-        clip_names(request),
+        entry.clips,
         -entry.tokens,
-        request.id,
+        entry.id,
     )
 
 
 def _shares_prefix(one: Sized, other: Sized) -> bool:
-    return _prefix(one.request) == _prefix(other.request) and (one.request.choices is None) == (
-        other.request.choices is None
-    )
+    return (one.prefix, one.free_text) == (other.prefix, other.free_text)
 
 
 def _prefix(request: Request) -> str:
     if not request.prefix_parts:
         return ""
-    return digest([request.system, *request.parts[: request.prefix_parts]])
+    return sys.intern(digest([request.system, *request.parts[: request.prefix_parts]]))

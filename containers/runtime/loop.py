@@ -10,7 +10,7 @@ import sys
 import time
 import traceback
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -57,17 +57,24 @@ class Run:
 
 
 def measured(
-    requests: Sequence[Request], card: Card, audio: Path, stamp: Stamp
+    requests: Iterable[tuple[Request, Callable[[], Request]]],
+    card: Card,
+    audio: Path,
+    stamp: Stamp,
 ) -> tuple[list[Sized], list[Response]]:
-    """Requests with their lengths, and a failure for each that cannot be asked at all."""
+    """Requests with their lengths, and a failure for each that cannot be asked at all.
+
+    Args:
+        requests: each with what reads it again, see `containers.runtime.request_file`.
+    """
     seconds: dict[str, float | ClipError] = {}
     good: list[Sized] = []
     bad: list[Response] = []
-    for request in requests:
+    for request, read in requests:
         try:
             check_suits(request, card.capabilities)
             lengths = {name: _seconds(audio, name, seconds) for name in clip_names(request)}
-            good.append(sized(request, lengths))
+            good.append(sized(request, lengths, read))
         except ClipError as error:
             bad.append(failure(request.id, "audio_error", str(error), stamp))
         except PromptError as error:
@@ -103,8 +110,8 @@ def answer_all(run: Run, adapter: Adapter, requests: Sequence[Sized], watch: Han
 
 
 def _planned(run: Run, requests: Sequence[Sized]) -> list[list[Sized]]:
-    together = [entry for entry in requests if entry.request.id not in run.alone]
-    suspects = [entry for entry in requests if entry.request.id in run.alone]
+    together = [entry for entry in requests if entry.id not in run.alone]
+    suspects = [entry for entry in requests if entry.id in run.alone]
     batch = run.card.capabilities.batch
     # The suspects come last: whatever they do, the others have their answers.
     return [
@@ -129,19 +136,19 @@ def _prompts(
     run: Run, batch: list[Sized]
 ) -> tuple[list[Sized], list[Prompt], list[tuple[str, ...]]]:
     """The batch's prompts; an item whose clip cannot be read is answered so and left out."""
-    names = [name for entry in batch for name in clip_names(entry.request)]
+    names = [name for entry in batch for name in entry.clips]
     clips = read_clips(run.audio, names)
     readable = {name: clip for name, clip in clips.items() if isinstance(clip, Clip)}
     kept: list[Sized] = []
     prompts: list[Prompt] = []
     fallbacks: list[tuple[str, ...]] = []
     for entry in batch:
-        bad = [name for name in clip_names(entry.request) if name not in readable]
+        bad = [name for name in entry.clips if name not in readable]
         if bad:
             reason = str(clips[bad[0]])
-            run.write([failure(entry.request.id, "audio_error", reason, run.stamp)], entry.audio_s)
+            run.write([failure(entry.id, "audio_error", reason, run.stamp)], entry.audio_s)
             continue
-        prompt, taken = prompt_of(entry.request, readable, run.card.capabilities)
+        prompt, taken = prompt_of(entry.read(), readable, run.card.capabilities)
         kept.append(entry)
         prompts.append(prompt)
         fallbacks.append(taken)
@@ -170,7 +177,7 @@ def _after_failure(run: Run, batch: list[Sized], error: Exception) -> list[list[
     reason = str(error) if isinstance(error, PromptError) else f"{type(error).__name__}: {error}"
     if no_memory:
         reason = f"out of memory on a batch of one ({entry.audio_s:.1f} s of audio): {error}"
-    run.write([failure(entry.request.id, "model_error", reason, run.stamp)], entry.audio_s)
+    run.write([failure(entry.id, "model_error", reason, run.stamp)], entry.audio_s)
     return []
 
 

@@ -46,10 +46,11 @@ from containers.runtime.card import Card, CardError, read_card
 from containers.runtime.clips import ClipError, read_clip
 from containers.runtime.loop import Run, answer_all, measured
 from containers.runtime.progress import Progress
-from containers.runtime.prompts import clip_names, prompt_of
+from containers.runtime.prompts import prompt_of
 from containers.runtime.replies import Stamp, failure
+from containers.runtime.request_file import RequestFile
 from containers.runtime.watch import HangWatch, Signals, Stopped, end_with_parent
-from core.protocol import ProtocolError, Request, read_requests
+from core.protocol import ProtocolError
 
 DONE, WRONG_INPUT, NOT_LOADED, DEAF, BUSY, NO_FILE, HANGS = 0, 2, 3, 4, 5, 74, 75
 # Hangs with no answer between them after which a run gives up.
@@ -64,7 +65,7 @@ class Job:
     options: argparse.Namespace
     card: Card
     stamp: Stamp
-    requests: Sequence[Request]
+    requests: RequestFile
     answers: AnswerFile
     signals: Signals
     out: SummaryOnly
@@ -145,10 +146,7 @@ def _job(options: argparse.Namespace, signals: Signals) -> Job:
             f"{options.card}: {card.name} has no precision {precision!r}; "
             f"it has {', '.join(card.capabilities.precisions)}."
         )
-    try:
-        requests = read_requests(options.requests)
-    except OSError as error:
-        raise ProtocolError(f"{options.requests}: cannot be read ({error.strerror}).") from error
+    requests = RequestFile(options.requests)
     answers = AnswerFile(options.responses, options.run_start)
     if not options.outlive_parent:
         end_with_parent(answers.writing)
@@ -158,7 +156,7 @@ def _job(options: argparse.Namespace, signals: Signals) -> Job:
 
 def _serve(job: Job) -> None:
     """Answer what is pending, and write the summary however it ends."""
-    summary: dict[str, Any] = {"model": job.card.name, "requests": len(job.requests)}
+    summary: dict[str, Any] = {"model": job.card.name, "requests": sum(1 for _ in job.requests)}
     try:
         _answer(job, summary)
         summary["ended"] = "done"
@@ -175,14 +173,14 @@ def _serve(job: Job) -> None:
 
 
 def _answer(job: Job, summary: dict[str, Any]) -> None:
-    pending = job.answers.pending(job.requests)
-    summary["answered"] = 0
-    if not pending:
-        return
     audio = job.options.audio
+    pending = job.answers.pending(job.requests.placed())
     good, bad = measured(pending, job.card, audio, job.stamp)
+    summary["answered"] = 0
+    if not good and not bad:
+        return
     seconds = sum(entry.audio_s for entry in good)
-    progress = Progress(len(pending), seconds, sys.stderr, job.options.log_every)
+    progress = Progress(len(good) + len(bad), seconds, sys.stderr, job.options.log_every)
     alone = frozenset(job.options.alone.split(","))
     run = Run(job.card, audio, job.answers, job.stamp, job.signals, progress, alone)
     adapter: Adapter | None = None
@@ -219,15 +217,13 @@ def _loaded(job: Job) -> Adapter:
 def _canary(job: Job, adapter: Adapter, good: Sequence[Sized]) -> Hearing | None:
     """Check hearing with a question of the run, preferably one without the transcript."""
     by_length = sorted(good, key=lambda entry: -entry.audio_s)
-    spoken = [entry.request for entry in by_length if clip_names(entry.request)]
-    clips = _readable(job.options.audio, (name for r in spoken for name in clip_names(r)))
-    askable = [request for request in spoken if set(clip_names(request)) <= set(clips)]
+    spoken = [entry for entry in by_length if entry.clips]
+    clips = _readable(job.options.audio, (name for entry in spoken for name in entry.clips))
+    askable = [entry for entry in spoken if set(entry.clips) <= set(clips)]
     if not askable:
         return None
-    wordless = [
-        request for request in askable if all(p.get("slot") != "transcript" for p in request.parts)
-    ]
-    question, _ = prompt_of((wordless or askable)[0], clips, job.card.capabilities)
+    asked = next((entry for entry in askable if not entry.worded), askable[0]).read()
+    question, _ = prompt_of(asked, clips, job.card.capabilities)
     try:
         with tempfile.TemporaryDirectory(prefix="canary-") as folder:
             return check_hearing(adapter, question, list(clips.values()), Path(folder))

@@ -111,7 +111,8 @@ class Task(Protocol):
         """The requests of one condition, in the order of the items.
 
         Args:
-            items: validated manifest rows.
+            items: validated manifest rows, a part of the dataset: what is asked about an
+                item depends on its own row alone.
             seed: the run's.
             settings: replaces defaults of SETTINGS; values as typed by a user.
             audio: item id -> name of its clip in the mounted audio folder, exemplars too.
@@ -143,7 +144,7 @@ class Task(Protocol):
         Args:
             planned: of all conditions and rounds so far; none of them is planned again.
             responses: to those, by request id; one may be missing.
-            items, ...: as in `plan`.
+            items, ...: as in `plan`; where this gives nothing, it is not called again.
         """
         ...
 

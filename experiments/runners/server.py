@@ -18,7 +18,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
@@ -32,7 +32,8 @@ from containers.runtime.loop import FAILURES, measured
 from containers.runtime.progress import Progress
 from containers.runtime.prompts import clip_names, prompt_of
 from containers.runtime.replies import Stamp, failure
-from core.protocol import Request, Response, digest, read_requests
+from containers.runtime.request_file import RequestFile
+from core.protocol import Request, Response, digest
 from core.replacing import replace_text
 from experiments.runners import HERE, Job, RunnerError, Site
 from experiments.runners._asking import Asker
@@ -77,9 +78,9 @@ def run(job: Job) -> None:
     except BusyError as error:
         raise RunnerError(str(error)) from error
     try:
-        pending = answers.pending(read_requests(job.requests))
-        if pending:
-            _ask_all(job, answers, pending)
+        with closing(RequestFile(job.requests)) as requests:
+            if any(answers.pending(requests.placed())):
+                _ask_all(job, answers, requests)
     finally:
         answers.close()
 
@@ -117,16 +118,17 @@ class _Round:
         self.progress.add(1, audio_s, int(response.status in FAILURES))
 
 
-def _ask_all(job: Job, answers: AnswerFile, pending: Sequence[Request]) -> None:
+def _ask_all(job: Job, answers: AnswerFile, requests: RequestFile) -> None:
     endpoint = Endpoint(job.site)
     model = _served(job.card, endpoint, job.site)
     version = endpoint.vllm_version() or ""
-    dialect = Dialect(model, version, forms=_forms(endpoint, model, pending) if version else {})
+    dialect = Dialect(model, version, forms=_forms(endpoint, model, requests) if version else {})
     stamp = Stamp(job.card.digest, image(job.card, job.site), AS_SERVED)
-    good, bad = measured(pending, job.card, job.audio, stamp)
+    good, bad = measured(answers.pending(requests.placed()), job.card, job.audio, stamp)
+    asked = len(good) + len(bad)
     with _log(job) as log:
         _say_what_leaves(endpoint, good, log)
-        progress = Progress(len(pending), sum(entry.audio_s for entry in good), log)
+        progress = Progress(asked, sum(entry.audio_s for entry in good), log)
         asker = Asker(endpoint, dialect, job.card, stamp, Pace())
         asking = _Round(job, answers, asker, progress)
         for response in bad:
@@ -137,7 +139,7 @@ def _ask_all(job: Job, answers: AnswerFile, pending: Sequence[Request]) -> None:
             _ask_side_by_side(asking, good)
         finally:
             progress.finish()
-            _summarise(asking, hearing, len(pending))
+            _summarise(asking, requests, hearing, asked)
 
 
 def _ask_side_by_side(asking: _Round, good: Sequence[Sized]) -> None:
@@ -165,7 +167,7 @@ def _work(asking: _Round) -> None:
         except queue.Empty:
             return
         try:
-            asking.done.put((_answer(asking, entry.request), entry.audio_s))
+            asking.done.put((_answer(asking, entry.read()), entry.audio_s))
         except BaseException as error:
             asking.done.put(error)
             return
@@ -181,29 +183,26 @@ def _answer(asking: _Round, request: Request) -> Response:
     return asking.asker.answer(prompt, fallbacks)
 
 
-def _forms(
-    endpoint: Endpoint, model: str, pending: Sequence[Request]
-) -> dict[str, tuple[int, ...]]:
+def _forms(endpoint: Endpoint, model: str, requests: RequestFile) -> dict[str, tuple[int, ...]]:
     """Token ids of every surface form of the run, as far as the server tells them."""
     texts = {
-        form for request in pending for forms in (request.choices or {}).values() for form in forms
+        form for request in requests for forms in (request.choices or {}).values() for form in forms
     }
     spelled = {text: endpoint.token_ids(model, text) for text in sorted(texts)}
     return {text: tuple(ids) for text, ids in spelled.items() if ids}
 
 
 def _canary(job: Job, asker: Asker, good: Sequence[Sized]) -> Hearing | None:
-    spoken = [e.request for e in sorted(good, key=lambda e: -e.audio_s) if e.audio_s]
+    spoken = sorted((entry for entry in good if entry.audio_s), key=lambda e: -e.audio_s)
     if not spoken:
         return None
-    wordless = [r for r in spoken if all(part.get("slot") != "transcript" for part in r.parts)]
-    question = (wordless or spoken)[0]
-    names = dict.fromkeys(name for r in (question, *spoken) for name in clip_names(r))
-    found = read_clips(job.audio, list(names)[: CANARY_CLIPS + len(clip_names(question))])
+    question = next((entry for entry in spoken if not entry.worded), spoken[0])
+    names = dict.fromkeys(name for entry in (question, *spoken) for name in entry.clips)
+    found = read_clips(job.audio, list(names)[: CANARY_CLIPS + len(question.clips)])
     clips = {name: clip for name, clip in found.items() if not isinstance(clip, ClipError)}
-    if not set(clip_names(question)) <= set(clips):
+    if not set(question.clips) <= set(clips):
         return None
-    prompt, _ = prompt_of(question, clips, job.card.capabilities)
+    prompt, _ = prompt_of(question.read(), clips, job.card.capabilities)
     try:
         with tempfile.TemporaryDirectory(prefix="undertone-canary-") as folder:
             return check_server_hears(asker, prompt, list(clips.values()), Path(folder))
@@ -223,7 +222,7 @@ def _log(job: Job) -> Iterator[TextIO]:
 def _say_what_leaves(endpoint: Endpoint, good: Sequence[Sized], log: TextIO) -> None:
     if endpoint.is_here:
         return
-    clips = {name for entry in good for name in clip_names(entry.request)}
+    clips = {name for entry in good for name in entry.clips}
     plain = " over an unencrypted connection" if endpoint.is_plain else ""
     print(
         f"Leaving this machine for {endpoint.host}{plain}: {len(clips)} audio clips and the words "
@@ -233,8 +232,8 @@ def _say_what_leaves(endpoint: Endpoint, good: Sequence[Sized], log: TextIO) -> 
     )
 
 
-def _summarise(asking: _Round, hearing: Hearing | None, asked: int) -> None:
-    answers = asking.answers.counts(read_requests(asking.job.requests))
+def _summarise(asking: _Round, requests: RequestFile, hearing: Hearing | None, asked: int) -> None:
+    answers = asking.answers.counts(requests)
     summary: dict[str, Any] = {
         "model": asking.job.card.name,
         "requests": sum(answers.values()),

@@ -130,7 +130,7 @@ def test_a_corrected_label_changes_the_figures_and_asks_nothing_again(tmp_path):
     again = evaluate(tmp_path / "out", data=after, **words)
 
     assert again.plan.folder.path != first.plan.folder.path
-    assert again.reused == len(again.planned) == len(first.planned)
+    assert again.reused == again.requests == first.requests
     assert "model" not in again.seconds
     assert list(again.predictions["prediction"]) == list(first.predictions["prediction"])
     assert list(again.predictions["gold"]) == ["NO", "NO", "YES", "NO"]
@@ -142,7 +142,7 @@ def test_a_row_more_asks_for_that_row_alone(tmp_path):
     longer = versions(tmp_path / "set", "YES", "NO", "YES")
     again = evaluate(tmp_path / "out", data=longer, **words)
 
-    assert again.reused == len(first.planned) < len(again.planned)
+    assert again.reused == first.requests < again.requests
 
 
 def test_items_with_nothing_to_rate_are_told(tmp_path):
@@ -184,7 +184,7 @@ def test_a_second_run_asks_nothing_in_any_round(tmp_path):
     answers = responses.read_bytes()
     again = evaluate(tmp_path / "out", **words)
 
-    assert again.reused == len(first[2]) == len(again.planned)
+    assert again.reused == len(first[2]) == again.requests
     assert "model" not in again.seconds
     assert found(tmp_path / "out") == first
     assert responses.read_bytes() == answers
@@ -206,7 +206,7 @@ def test_a_try_of_the_first_items_and_the_whole_run_keep_their_own_tables(tmp_pa
 
     assert first.results == whole.plan.folder.results / "limit-2"
     assert whole.reused > 0
-    assert again.reused == len(again.planned)
+    assert again.reused == again.requests
     assert left(whole.plan.folder.results) == everything
     assert left(first.results) == tried
     assert len(list((tmp_path / "out").rglob("responses.jsonl"))) == 1

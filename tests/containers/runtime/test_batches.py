@@ -17,7 +17,7 @@ def request(id: str, clip: str = "", **changes) -> Request:
 
 
 def ids(batches) -> list[list[str]]:
-    return [[entry.request.id for entry in batch] for batch in batches]
+    return [[entry.id for entry in batch] for batch in batches]
 
 
 def lengths(**seconds: float) -> list:

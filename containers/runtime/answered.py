@@ -1,0 +1,108 @@
+"""Where each answer of a response file stands: found by id, read when it is needed.
+
+A run of any length holds neither its requests nor its answers, which a file does better;
+it holds where they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from core.protocol import STATUSES, ProtocolError, Response, response_of
+
+# An answer that a second try would not change. The others may be due to the
+# machine (memory, a missing file since restored), so a later run tries them again.
+FINAL = ("ok", "refused", "unparsed", "truncated")
+
+# How `ResponseLog` begins a line. Any other is read whole; each is checked when it is used.
+_BEGINNING = re.compile(rb'\{"id":"([ !#-\[\]-~]+)","status":"([a-z_]+)",')
+
+
+class Answered:
+    """The answers of a file, which may grow; a missing file holds none.
+
+    The last line of an id wins, so an item tried again replaces its failure. A last line
+    without its newline was cut by a crash, or is being written, and is left out.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._places: dict[str, int] = {}
+        # Of those whose status is not ok.
+        self._statuses: dict[str, str] = {}
+        self._seen = 0
+        self.look()
+
+    def look(self) -> None:
+        """Take in what was appended since the last look.
+
+        Raises:
+            ProtocolError: naming file and line, for one that is no response.
+        """
+        try:
+            stream = self.path.open("rb")
+        except FileNotFoundError:
+            return
+        with stream:
+            stream.seek(self._seen)
+            for line in stream:
+                if not line.endswith(b"\n"):
+                    break
+                self._take(line)
+                self._seen += len(line)
+
+    def __contains__(self, request_id: str) -> bool:
+        """Whether there is an answer or the reason of a failure."""
+        return request_id in self._places
+
+    def status(self, request_id: str) -> str | None:
+        """None where there is neither."""
+        if request_id not in self._places:
+            return None
+        return self._statuses.get(request_id, "ok")
+
+    def is_final(self, request_id: str) -> bool:
+        """Whether there is an answer that asking again would not change."""
+        return self.status(request_id) in FINAL
+
+    def of(self, request_ids: Iterable[str]) -> dict[str, Response]:
+        """The answers to these requests by id; one without an answer is left out.
+
+        Raises:
+            ProtocolError: naming file and line, for one that is no response.
+        """
+        # In the order of the file, so that the disk is read in one direction.
+        places = sorted(self._places[name] for name in set(request_ids) if name in self._places)
+        if not places:
+            return {}
+        found: dict[str, Response] = {}
+        with self.path.open("rb") as stream:
+            for place in places:
+                stream.seek(place)
+                response = self._response(stream.readline(), place)
+                found[response.id] = response
+        return found
+
+    def _take(self, line: bytes) -> None:
+        begins = _BEGINNING.match(line)
+        if begins and (status := begins[2].decode()) in STATUSES:
+            name = begins[1].decode()
+        else:
+            response = self._response(line, self._seen)
+            name, status = response.id, response.status
+        self._places[name] = self._seen
+        if status == "ok":
+            self._statuses.pop(name, None)
+        else:
+            self._statuses[name] = status
+
+    def _response(self, line: bytes, place: int) -> Response:
+        try:
+            return response_of(line, "")
+        except ProtocolError:
+            # Which line it is, is counted only where somebody has to be told.
+            with self.path.open("rb") as stream:
+                number = stream.read(place).count(b"\n") + 1
+            return response_of(line, f"{self.path}, line {number}")
