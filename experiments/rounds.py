@@ -10,19 +10,18 @@ is held of them does not grow with their length: where each answer is, and nothi
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from containers.runtime.answered import Answered
 from containers.runtime.answers import AnswerFile, BusyError
 from core.protocol import ProtocolError, Request, Response, write_requests
+from core.replacing import replacing
 from experiments.clips import NO_CLIP, Clips, clips_of
 from experiments.planned_file import PlannedFile
 from experiments.runners import RunnerError
@@ -113,7 +112,9 @@ def asked(plan: Plan, items: pd.DataFrame, run: Callable[[], None]) -> Iterator[
             # Answers that call for nothing more never will: they do not change.
             chunks = _round(found, chunks, run, sent)
         if found.rounds > 1:
-            _replace(plan.folder.requests, sent)
+            sent.seek(0)
+            with replacing(plan.folder.requests) as whole:
+                shutil.copyfileobj(sent, whole)
         yield found
 
 
@@ -254,16 +255,6 @@ def _assert_answered(asked: Asked, planning: _Planning) -> None:
             f"{planning.askable} requests: something in its adapter ended the process. What it "
             "had answered is kept: the same command goes on where it stopped."
         )
-
-
-def _replace(path: Path, content: BinaryIO) -> None:
-    part = path.with_name(path.name + ".part")
-    content.seek(0)
-    with part.open("wb") as stream:
-        shutil.copyfileobj(content, stream)
-        stream.flush()
-        os.fsync(stream.fileno())
-    part.replace(path)
 
 
 def first_round(plan: Plan, items: pd.DataFrame, audio: Mapping[str, str]) -> list[PlannedRequest]:
