@@ -36,8 +36,10 @@ __all__ = [
     "Recording",
     "Source",
     "clip_name",
+    "holds_clip",
     "prepare_clips",
     "read_clip",
+    "read_samples",
     "write_clip",
 ]
 
@@ -150,11 +152,25 @@ def write_clip(folder: Path, samples: Samples) -> Path:
     all: written beside, synced, renamed.
     """
     path = folder / clip_name(samples)
-    if _is_whole(path, len(samples)):
+    if holds_clip(path, len(samples)):
         return path
     folder.mkdir(parents=True, exist_ok=True)
     _write(path, _wav_header(len(samples)) + _little_endian(samples), durable=True)
     return path
+
+
+def holds_clip(path: Path, samples: int) -> bool:
+    """Whether a clip of so many samples lies there whole."""
+    try:
+        return path.stat().st_size == _WAV_HEADER_BYTES + 4 * samples
+    except OSError:
+        return False
+
+
+def read_samples(path: Path) -> Samples:
+    """The samples (n,) of a clip in the folder, as they were written."""
+    samples, _ = soundfile.read(path, dtype="float32")
+    return np.asarray(samples, np.float32)
 
 
 def prepare_clips(
@@ -265,7 +281,7 @@ def _level_dbfs(samples: Samples) -> NDArray[np.float64]:
 
 def _prepare(source: Source, folder: Path, entry: Path) -> Prepared:
     known = _remembered(entry)
-    if known and _is_whole(folder / known.name, round(known.facts.seconds * RATE_HZ)):
+    if known and holds_clip(folder / known.name, round(known.facts.seconds * RATE_HZ)):
         return known
     recording = read_clip(source.path, start_s=source.start_s, end_s=source.end_s)
     prepared = Prepared(write_clip(folder, recording.samples).name, recording.facts)
@@ -306,13 +322,6 @@ def _remembered(entry: Path) -> Prepared | None:
         return Prepared(known["name"], Facts(**{**facts, "notes": tuple(facts["notes"])}))
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
-
-
-def _is_whole(path: Path, samples: int) -> bool:
-    try:
-        return path.stat().st_size == _WAV_HEADER_BYTES + 4 * samples
-    except OSError:
-        return False
 
 
 def _little_endian(samples: Samples) -> bytes:

@@ -58,6 +58,7 @@ COLUMNS: dict[str, dict[str, Column]] = {
         "start_s": Column("number"),
         "end_s": Column("number"),
         "speaker": Column("text"),
+        "gender": Column("text"),
         "voice": Column("text"),
         "seconds": Column("number"),
     },

@@ -108,6 +108,7 @@ def turns(*, audio: bool = True) -> pa.DataFrameSchema:
             "context": column(TEXT),
             "label": column(integer(1, 5)),
             "speaker": optional(NAME),
+            "gender": optional(NAME),
             "voice": optional(NAME),
         },
         [

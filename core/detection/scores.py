@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
@@ -32,6 +33,7 @@ from core.scoring import (
 )
 from core.stats import paired
 from core.stats.bootstrap import difference
+from core.variants.tables import Measure
 
 Float = NDArray[np.float64]
 
@@ -50,6 +52,19 @@ RANKING: dict[str, Callable[[NDArray[np.bool_], Float, Float | None], Float]] = 
     "auprc": ranking.auprc,
     "calibration_error": ranking.calibration_error,
 }
+
+
+MEASURE = Measure(
+    name="accuracy",
+    metric=binary.accuracy,
+    worse=-1,
+    count=binary.joint_counts,
+    errors=lambda aligned: np.stack(
+        [paired.wrong_answer(aligned, cell, "answered") for cell in range(len(aligned.names))]
+    ),
+    test=paired.compare_answers,
+)
+"""What variants are compared by."""
 
 
 def score(
@@ -82,6 +97,11 @@ def score(
         compared = paired.compare_answers(aligned, pairs, seed=seed)
         found += p_values("mcnemar_p", compared, len(aligned.item_ids))
     return found
+
+
+def long_table(estimates: Sequence[Estimate]) -> pd.DataFrame:
+    """Figures a row each, for files: the fields of `core.metrics.estimate.Estimate`."""
+    return pd.DataFrame([asdict(found) for found in estimates])
 
 
 def _ranked(condition: str, rows: pd.DataFrame, *, resamples: int, seed: int) -> list[Estimate]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -65,17 +66,32 @@ def rating(text: str, *, cut: bool = False) -> Parsed[int]:
     Never raises; the value is in 1-5 or absent. Without a digit or a number word there
     is no value.
     """
+    return _read(text, cut, _ANCHORS)
+
+
+def reversed_rating(text: str, *, cut: bool = False) -> Parsed[int]:
+    """The level a text states where 1 was the most distressed, as a level where 5 is.
+
+    Args:
+        text, cut: as in `rating`. Reasons speak of the numbers as they were written.
+    """
+    found = _read(text, cut, _ANCHORS[::-1])
+    return found if found.value is None else replace(found, value=6 - found.value)
+
+
+def _read(text: str, cut: bool, anchors: tuple[str, ...]) -> Parsed[int]:
     try:
         answer = checked(text)
         if (found := _json(answer)) is not None:
-            return settle(list(_levels_in(found)), answer, question=QUESTION, cut=cut, whole=True)
+            levels = list(_levels_in(found, anchors))
+            return settle(levels, answer, question=QUESTION, cut=cut, whole=True)
     except NoAnswerError as error:
         return error.parsed(cut)
-    return _in_prose(plain(answer), cut)
+    return _in_prose(plain(answer), cut, anchors)
 
 
-def _in_prose(text: str, cut: bool) -> Parsed[int]:
-    text, anchored = _without_scale(text)
+def _in_prose(text: str, cut: bool, anchors: tuple[str, ...]) -> Parsed[int]:
+    text, anchored = _without_scale(text, anchors)
     if not anchored and re.search(r"(?m)^1[.)]", text):
         text = _NUMBERING.sub("", text)
     mentions = list(_mentions(text))
@@ -94,13 +110,13 @@ def _in_prose(text: str, cut: bool) -> Parsed[int]:
     return settle(stated, text, question=QUESTION, cut=cut)
 
 
-def _without_scale(text: str) -> tuple[str, set[int]]:
+def _without_scale(text: str, anchors: tuple[str, ...]) -> tuple[str, set[int]]:
     """The text with the question's scale marked out, and where a level has its own anchor."""
     text = _SCALE.sub(MARK, text)
     found = list(_ANCHORED.finditer(text))
     if len({match[1] for match in found}) > 1:
         return _ANCHORED.sub(rf"{MARK} \2", text), set()
-    fitting = (m for m in found if _ANCHORS[int(m[1]) - 1] == m[2].lower())
+    fitting = (m for m in found if anchors[int(m[1]) - 1] == m[2].lower())
     return text, {match.start() for match in fitting}
 
 
@@ -187,17 +203,17 @@ def _json(text: str) -> Any | None:
         return None
 
 
-def _levels_in(found: Any, depth: int = 0) -> Iterator[Mention[int]]:
+def _levels_in(found: Any, anchors: tuple[str, ...], depth: int = 0) -> Iterator[Mention[int]]:
     if isinstance(found, dict) and depth < 4:
         for key, value in found.items():
             words = set(re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", key).lower()))
             if words & RATING_KEYS and not words & OTHER_KEYS:
-                yield from _levels_in(value, depth + 1)
+                yield from _levels_in(value, anchors, depth + 1)
     elif isinstance(found, list) and depth < 4:
         for value in found:
-            yield from _levels_in(value, depth + 1)
+            yield from _levels_in(value, anchors, depth + 1)
     elif isinstance(found, str):
-        parsed = _in_prose(plain(found), cut=False)
+        parsed = _in_prose(plain(found), False, anchors)
         if parsed.value is not None or re.search(r"\d", found):
             yield Mention(0, 0, parsed.value, found[:40])
     elif isinstance(found, (int, float)) and not isinstance(found, bool):

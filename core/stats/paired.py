@@ -321,7 +321,7 @@ def compare_answers(
         joint = binary.joint_counts(aligned.gold, aligned.predicted[a], aligned.predicted[b])
         tested = mcnemar_of_joint(joint, over=over)
         n, discordant = int(tested.n), int(tested.first_only + tested.second_only)
-        errors = np.stack([_wrong(aligned, a, over), _wrong(aligned, b, over)])
+        errors = np.stack([wrong_answer(aligned, a, over), wrong_answer(aligned, b, over)])
         rows.append(
             {
                 "first": first,
@@ -344,7 +344,8 @@ def compare_answers(
     return table
 
 
-def _wrong(aligned: Aligned, cell: int, over: str) -> NDArray[np.int8]:
+def wrong_answer(aligned: Aligned, cell: int, over: str) -> NDArray[np.int8]:
+    """Whether each YES/NO answer of a cell is wrong, (n,) 0 or 1; `over` as `absolute_errors`."""
     answer = aligned.predicted[cell]
     unanswered = np.array([reply is None for reply in answer])
     wrong = (answer != aligned.gold).astype(np.int8)

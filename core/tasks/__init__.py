@@ -8,10 +8,10 @@ requests, responses into a predictions table, and that table into estimates.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import pandas as pd
 
@@ -20,6 +20,9 @@ from core.metrics.estimate import Estimate
 from core.prompts import Template
 from core.protocol import Request, Response
 from core.task_settings import Setting
+
+if TYPE_CHECKING:
+    from core.variants import Variant
 
 
 class TaskError(ValueError):
@@ -31,7 +34,7 @@ class PlannedRequest:
     """A request and whom it is about; the model sees the request alone.
 
     Attributes:
-        condition: AO, AT or TO.
+        condition: AO, AT or TO, or the name of a variant (see `core.variants`).
         purpose: what the answer is for: "answer", and for tasks that ask an item
             more than once "vote", "tactic", "quote".
         vote: number of the vote, from 0.
@@ -56,6 +59,15 @@ class Table:
     title: str
     frame: pd.DataFrame
     shown: bool = True
+
+
+@dataclass
+class Beyond:
+    """What a task's flags add to a run: figures of their own, sections of the report, sentences."""
+
+    estimates: list[Estimate] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 class Task(Protocol):
@@ -171,6 +183,38 @@ class Task(Protocol):
 
     def report(self, predictions: pd.DataFrame, *, resamples: int, seed: int) -> list[Table]:
         """The study's own tables, shown after the figures; none for a task without."""
+        ...
+
+    def variants(
+        self, settings: Mapping[str, str], conditions: Sequence[str]
+    ) -> tuple[Variant, ...]:
+        """The conditions asked once more with one thing changed; none without a flag.
+
+        Each is planned, followed up and predicted as its condition, with its own clips and
+        settings, and then bears its own name.
+
+        Raises:
+            TaskError: a flag that has nothing to work on among the run's conditions.
+        """
+        ...
+
+    def beyond(
+        self,
+        predictions: pd.DataFrame,
+        variants: pd.DataFrame,
+        items: pd.DataFrame,
+        *,
+        settings: Mapping[str, str],
+        resamples: int,
+        seed: int,
+    ) -> Beyond:
+        """The sections that the flags ask for; nothing without a flag.
+
+        Args:
+            predictions: of the conditions.
+            variants: of the variants, under their names.
+            items: the rows both are about.
+        """
         ...
 
     def notes(

@@ -40,8 +40,12 @@ from core.metrics.estimate import Estimate
 from core.modality import CONDITIONS as CONDITIONS
 from core.prompts import Template
 from core.protocol import Part, Request, Response
+from core.scoring import by_condition
 from core.task_settings import Setting, text, whole, word
-from core.tasks import PlannedRequest, Table, TaskError, checked_settings
+from core.tasks import Beyond, PlannedRequest, Table, TaskError, checked_settings
+from core.variants import MISMATCHED, SILENCE, Variant, hearing_setting, robustness_settings
+from core.variants import variants as variants_of
+from core.variants.report import sections
 
 NAME = "manipulation"
 MANIFEST = "dialogues"
@@ -63,7 +67,10 @@ SETTINGS: Mapping[str, Setting] = {
     ),
     "max_new_tokens": whole("16", "room for the answer's text", least=1),
     "cot_tokens": whole("320", "room for a chain of thought", least=1),
+    "hearing": hearing_setting((MISMATCHED, SILENCE)),
+    **robustness_settings(),
 }
+"""Neutral speech is no way of hearing here: the study's clips are TTS themselves."""
 COLUMNS = (
     *("votes", "paths", "position_bias", "tactic", "tactic_votes", "tactic_path"),
     *("tactic_reason", "tactic_shares", "gold_tactics", "quote", "quote_reason", "quote_retried"),
@@ -180,6 +187,30 @@ def score(predictions: pd.DataFrame, *, resamples: int, seed: int) -> list[Estim
 def report(predictions: pd.DataFrame, *, resamples: int, seed: int) -> list[Table]:
     """The study's Tables 3 to 5 for each condition, and accuracy by voice and accent."""
     return tables.report(predictions, CONDITIONS, resamples=resamples, seed=seed)
+
+
+def variants(settings: Mapping[str, str], conditions: Sequence[str]) -> tuple[Variant, ...]:
+    """What hearing and robustness ask for; see `core.variants`."""
+    return variants_of(checked_settings(NAME, SETTINGS, settings), conditions)
+
+
+def beyond(
+    predictions: pd.DataFrame,
+    variants: pd.DataFrame,
+    items: pd.DataFrame,
+    *,
+    settings: Mapping[str, str],
+    resamples: int,
+    seed: int,
+) -> Beyond:
+    """Hearing and robustness, as far as they are asked for."""
+    cells = by_condition(predictions, CONDITIONS)
+    asked = variants_of(checked_settings(NAME, SETTINGS, settings), list(cells))
+    found = sections(asked, cells, variants, scores.MEASURE, resamples=resamples, seed=seed)
+    if names := [variant.name for variant in asked]:
+        every = scores.long_table(scores.score(variants, names, resamples=resamples, seed=seed))
+        found.tables.append(Table("variants", "every metric of the variants", every, shown=False))
+    return found
 
 
 def notes(

@@ -162,7 +162,7 @@ def test_unknown_and_missing_columns_do_not_hide_faulty_rows():
             None,
             "lable",
             "no column but item_id, session_id, turn_index, audio, audio_sha256, start_s, end_s, "
-            "seconds, transcript, context, label, speaker, voice",
+            "seconds, transcript, context, label, speaker, gender, voice",
             "this one too",
         ),
         (1, "label", "an integer 1-5", "6"),

@@ -37,6 +37,11 @@ def voice_pool(engine: str) -> tuple[Voice, ...]:
     return tuple(Voice(**entry) for entry in _table()["voice"] if entry["engine"] == engine)
 
 
+def every_voice() -> tuple[Voice, ...]:
+    """The voices of all engines; no two have one name."""
+    return tuple(Voice(**entry) for entry in _table()["voice"])
+
+
 def too_alike(engine: str) -> frozenset[frozenset[str]]:
     """Pairs of names that one dialogue must not hold."""
     pairs = (entry["pair"] for entry in _table()["too_alike"] if entry["engine"] == engine)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.parsing import rating
+from core.parsing import rating, reversed_rating
 
 CASES = [
     line.split("\t")
@@ -169,3 +169,26 @@ def test_a_long_text_takes_no_long_time(unit, length):
     rating(text)
 
     assert time.process_time() - start < 1
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(1, 5), st.sampled_from(["{}", "{}/5", "My rating is {}.", '{{"rating": {}}}']))
+def test_on_a_scale_turned_round_a_stated_number_is_its_mirror(level, said):
+    text = said.format(level)
+
+    assert reversed_rating(text).value == 6 - rating(text).value
+
+
+@pytest.mark.parametrize(
+    ("text", "cut", "level"),
+    [
+        ("1 = Overwhelmed with intense emotional distress", False, 5),
+        ("Looking at it: 4 (slightly uneasy)", False, 2),
+        ("no idea", False, None),
+        # May be the scale, about to be repeated from its first line.
+        ("1 = Overwhelmed with intense", True, None),
+        ("1 = Overwhelmed\n2 = Significantly distressed\n3 = Moderately\nI say 2", False, 4),
+    ],
+)
+def test_the_scale_turned_round_is_known_by_its_own_anchors(text, cut, level):
+    assert reversed_rating(text, cut=cut).value == level

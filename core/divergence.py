@@ -1,0 +1,161 @@
+"""Where words and voice part: turns whose transcript and whose audio are rated differently.
+
+`divergence` puts the three conditions of each turn side by side and says which of the study's
+case studies it is like. The query is by rule, so that it gives the same turns again and can be
+asked of any model; the study chose its seven cases with experts, by listening.
+
+Source: CBT-Audio, section 4.2.1 (figure 3, cases A to G).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from core.manifest import is_nothing
+
+NEEDED = ("AO", "AT", "TO")
+
+CASES: Mapping[str, str] = {
+    "A": "the words understate: TO too low, audio and AT nearer",
+    "B, C": "the words overstate: TO too high, audio and AT nearer",
+    "D": "the words mislead AT too: TO and AT too high, audio nearer than both",
+    "E": "audio overstates: TO right, audio and AT too high",
+    "F": "the two complete each other: audio and TO too high, AT nearer than both",
+    "G": "the words are enough: TO right, AT the same",
+}
+"""Which turns are meant by each of the study's cases, by stated levels. B and C are one rule:
+what tells them apart is a laugh. A turn is one case at most, and may be none."""
+
+_SHOWN_WORDS = 60
+
+
+def case(gold: int, audio: int, both: int, words: int) -> str | None:
+    """The case a turn is like.
+
+    Args:
+        gold: reference level, 1-5.
+        audio, both, words: levels stated in AO, AT and TO.
+    """
+    of_audio, of_both, of_words = (abs(level - gold) for level in (audio, both, words))
+    if of_words == 0:
+        if both == words:
+            return "G"
+        return "E" if audio > gold and both > gold else None
+    if words < gold:
+        return "A" if of_audio < of_words and of_both < of_words else None
+    if audio > gold and of_both < of_words and of_both < of_audio:
+        return "F"
+    if of_audio < of_words and of_both < of_words:
+        return "B, C"
+    return "D" if both > gold and of_audio < min(of_words, of_both) else None
+
+
+def divergence(cells: Mapping[str, pd.DataFrame], items: pd.DataFrame) -> pd.DataFrame:
+    """Every turn with its three ratings, the furthest apart first.
+
+    Args:
+        cells: predictions of AO, AT and TO.
+        items: with item_id, session_id, turn_index, audio, transcript, label and, where the
+            clip is a part of its file, start_s and end_s.
+
+    Returns:
+        Columns item_id, session_id, turn_index, case (see `CASES`; None for none), gold, AO, AT,
+        TO, "AO expected", "AT expected", "TO expected", levels (stated AO less TO), expected
+        (the same of the distributions' means), audio, start_s, end_s, transcript. Ordered by
+        the size of `expected`, where there is none by that of `levels`, then by item; turns
+        with neither come last.
+    """
+    columns = ["item_id", "session_id", "turn_index", "audio", "start_s", "end_s", "transcript"]
+    frame = items.reindex(columns=[*columns, "label"]).rename(columns={"label": "gold"})
+    frame["item_id"] = frame["item_id"].astype(str)
+    for condition in NEEDED:
+        cell = cells[condition]
+        known = cell.assign(item_id=cell["item_id"].astype(str)).set_index("item_id")
+        frame[condition] = frame["item_id"].map(known["prediction"]).astype("Int64")
+        frame[f"{condition} expected"] = frame["item_id"].map(known["expected"].astype("float64"))
+    frame["levels"] = frame["AO"] - frame["TO"]
+    frame["expected"] = frame["AO expected"] - frame["TO expected"]
+    frame["case"] = [_case(row) for row in frame.to_dict("records")]
+    size = frame["expected"].abs()
+    frame["_size"] = size.fillna(frame["levels"].astype("float64").abs())
+    ordered = frame.sort_values(
+        ["_size", "item_id"], ascending=[False, True], na_position="last", kind="stable"
+    )
+    named = [f"{condition} expected" for condition in NEEDED]
+    order = [*columns[:3], "case", "gold", *NEEDED, *named, "levels", "expected", *columns[3:]]
+    return ordered[order].reset_index(drop=True)
+
+
+def cases_table(turns: pd.DataFrame) -> pd.DataFrame:
+    """How many turns are like each case, of those answered in all three conditions.
+
+    Returns:
+        Columns case, meaning, turns ("12/1790"), share, example (the item whose audio and
+        words lie furthest apart), in the order of `CASES`, then one for none of them.
+    """
+    whole = turns[turns[list(NEEDED)].notna().all(axis=1)]
+    rows = []
+    for name, meaning in (*CASES.items(), ("none", "like none of them")):
+        like = whole[whole["case"].isna() if name == "none" else whole["case"] == name]
+        rows.append(
+            {
+                "case": name,
+                "meaning": meaning,
+                "turns": f"{len(like)}/{len(whole)}",
+                "share": len(like) / len(whole) if len(whole) else np.nan,
+                "example": like["item_id"].iloc[0] if len(like) else None,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def furthest(turns: pd.DataFrame, most: int) -> pd.DataFrame:
+    """The first `most` turns as a reader wants them: words cut short, the file to listen to.
+
+    Turns whose two conditions agree, or where one has no answer, are not among them.
+    """
+    apart = turns[(turns["expected"].fillna(0) != 0) | (turns["levels"].fillna(0) != 0)]
+    rows = [
+        {
+            "turn": row["item_id"],
+            "case": row["case"],
+            "gold": _level(row["gold"]),
+            **{condition: _level(row[condition]) for condition in NEEDED},
+            "AO - TO, levels": _level(row["levels"], signed=True),
+            "AO - TO, expected": None if is_nothing(row["expected"]) else f"{row['expected']:+.2f}",
+            "audio": _where(row),
+            "transcript": _cut(str(row["transcript"])),
+        }
+        for row in apart.head(most).to_dict("records")
+    ]
+    return pd.DataFrame(rows, dtype=object)
+
+
+def _case(row: Mapping[Hashable, Any]) -> str | None:
+    levels = [row[name] for name in ("gold", *NEEDED)]
+    if any(is_nothing(level) for level in levels):
+        return None
+    gold, audio, both, words = (int(level) for level in levels)
+    return case(gold, audio, both, words)
+
+
+def _level(value: Any, *, signed: bool = False) -> str | None:
+    return None if is_nothing(value) else f"{int(value):{'+' if signed else ''}d}"
+
+
+def _where(row: Mapping[Hashable, Any]) -> str | None:
+    if is_nothing(row["audio"]):
+        return None
+    if is_nothing(row["start_s"]):
+        return str(row["audio"])
+    end = "" if is_nothing(row["end_s"]) else f"{row['end_s']:.1f}"
+    return f"{row['audio']} {row['start_s']:.1f}-{end} s"
+
+
+def _cut(words: str) -> str:
+    line = " ".join(words.split())
+    return line if len(line) <= _SHOWN_WORDS else line[: _SHOWN_WORDS - 3].rstrip() + "..."
