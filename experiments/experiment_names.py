@@ -25,6 +25,8 @@ def of_command(command: str, parameters: Mapping[str, str]) -> str:
     """Experiment of a command of MLproject with these parameters."""
     if command in ("agreement", "validate_labels") and parameters.get("ratings"):
         return of_ratings(command, PurePath(parameters["ratings"]))
+    if command == "compare":
+        return f"compare/{parameters.get('task') or 'distress'}"
     if command == "build_container":
         return CONTAINERS
     return BUILDS if command.startswith("build_") else OTHERS

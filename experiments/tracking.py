@@ -114,7 +114,7 @@ def tracked_run(experiment: str) -> Iterator[TrackedRun]:
         TrackingError: the store cannot be reached or opened.
     """
     started = time.perf_counter()
-    client, uri = _client()
+    client, uri = open_store()
     with _told(uri, "no run can be opened"):
         run = _adopted(client, uri) or _opened(client, uri, experiment)
     run.opening_s = time.perf_counter() - started
@@ -229,7 +229,12 @@ def one_at_a_time(uri: str) -> Iterator[None]:
         yield
 
 
-def _client() -> tuple[MlflowClient, str]:
+def open_store() -> tuple[MlflowClient, str]:
+    """A client of the store and the store's address.
+
+    Raises:
+        TrackingError: it cannot be reached or opened.
+    """
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     uri = store_uri()
     _check_server(uri)

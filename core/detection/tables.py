@@ -68,7 +68,7 @@ def report(
             Table(
                 f"table_3_per_set_{condition}",
                 f"Table 3, {condition}: per-set accuracy",
-                _per_set(counts),
+                per_set(counts),
             ),
         ]
         for number, gold in ((4, "YES"), (5, "NO")):
@@ -81,7 +81,7 @@ def report(
             )
             name = f"table_{number}_tactics_of_{gold}_{condition}"
             tables.append(Table(name, title, _tactics(of_set)))
-    voices = [_by_voice(condition, rows) for condition, rows in cells.items()]
+    voices = [by_voice(condition, rows) for condition, rows in cells.items()]
     if voiced := pd.concat([frame for frame in voices if len(frame)] or [pd.DataFrame()]).to_dict(
         "list"
     ):
@@ -106,7 +106,8 @@ def _classification(counts: binary.Counts, *, resamples: int, seed: int) -> pd.D
     return pd.DataFrame(rows)
 
 
-def _per_set(counts: binary.Counts) -> pd.DataFrame:
+def per_set(counts: binary.Counts) -> pd.DataFrame:
+    """Table 3, bottom, of one (2, 3) table: a row a gold set, Wilson's interval beside Acc."""
     table = binary.per_set(counts).rename(columns={"Low": "Acc low", "High": "Acc high"})
     table.insert(0, "Set", table.index)
     return table.reset_index(drop=True)
@@ -119,7 +120,13 @@ def _tactics(rows: pd.DataFrame) -> pd.DataFrame:
     return table.assign(**{"% low": 100 * low, "% high": 100 * high})
 
 
-def _by_voice(condition: str, rows: pd.DataFrame) -> pd.DataFrame:
+def by_voice(condition: str, rows: pd.DataFrame) -> pd.DataFrame:
+    """Accuracy of one cell by voice and by accent, Wilson's intervals beside; empty for no voices.
+
+    Returns:
+        Columns Condition, By ("voice" or "accent"), Value, Acc, Acc YES and Acc NO each with low
+        and high, Answered, N.
+    """
     found = []
     groups = dict(_groups(rows))
     for (kind, value), members in sorted(groups.items(), key=lambda entry: entry[0]):

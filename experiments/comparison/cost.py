@@ -1,0 +1,176 @@
+"""What the answers cost: time, audio, GPU-hours and memory, as far as the runs say.
+
+Time is the sum of the answers' own latencies, each its share of a batch, so it is of all
+answers whenever they were given. What no run says is NaN with a reason.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from experiments.comparison import plots
+from experiments.comparison.cells import Cells
+from experiments.comparison.document import Exhibit, Section, significant, table
+from experiments.comparison.gathering import FoundRun, Gathered
+
+GIB = 2**30
+# Under these a process may say in its work.json how much memory it took, and on how many GPUs.
+PEAK_BYTES = ("peak_memory_bytes", "gpu_peak_bytes", "peak_bytes")
+GPUS = ("gpus", "gpu_count")
+
+
+def section(cells: Cells, gathered: Gathered) -> Section:
+    """A table of what each model took, and its error beside that."""
+    found = Section(
+        "cost",
+        "Cost",
+        (
+            "Speeds are of the machine each model ran on: compare those of one machine. Time is "
+            "the model's own, from the answers' latencies, without loading.",
+        ),
+    )
+    frame = cost_frame(cells, gathered)
+    shown = frame.drop(columns=["reason"]).rename(columns=HEADS)
+    for head in shown.select_dtypes("float").columns:
+        shown[head] = [significant(value) for value in shown[head]]
+    exhibit = table("cost", "Time, audio and memory", "", shown)
+    found.exhibits.append(
+        Exhibit("cost", "Time, audio and memory", CAPTION, frame, layout=exhibit.layout)
+    )
+    for reason, rows in frame[frame["reason"] != ""].groupby("reason", sort=False):
+        found.notes.append(f"{', '.join(rows['model'])}: {reason}.")
+    speeds = frame[["model", "items_per_s"]].rename(columns={"model": "row", "items_per_s": "x"})
+    if speeds["x"].isna().all():
+        found.notes.append("No run says how long an answer took: no error against speed.")
+        return found
+    means = pd.DataFrame(
+        [
+            {"row": model, "series": condition, "y": _mean(cells.errors[at])}
+            for at, (model, condition) in enumerate(cells.keys)
+        ]
+    )
+    points = means.merge(speeds, on="row")[["row", "series", "x", "y"]].dropna()
+    found.exhibits.append(
+        Exhibit(
+            "error_against_cost",
+            "Error against speed",
+            "Down and right is better: a small error at many items a second.",
+            points,
+            svg=plots.plane(points, "items a second (log scale)", f"mean {cells.loss}", log_x=True),
+        )
+    )
+    return found
+
+
+HEADS = {
+    "model": "Model",
+    "items_per_s": "Items/s",
+    "audio_hours_per_hour": "Audio-h/h",
+    "model_hours": "Hours",
+    "gpu_hours": "GPU-hours",
+    "peak_memory_gib": "Peak GiB",
+    "load_s": "Load s",
+    "runner": "Runner",
+    "precision": "Precision",
+}
+CAPTION = (
+    "Items/s: item and condition pairs a second. Audio-h/h: hours of audio heard in an hour. "
+    "Hours: all answers together. GPU-hours: the same times the GPUs used. Undefined: the run "
+    "does not say."
+)
+
+
+def cost_frame(cells: Cells, gathered: Gathered) -> pd.DataFrame:
+    """One row a model: speeds, hours, memory, and why a figure is missing."""
+    rows = []
+    for model in cells.models:
+        keys = [key for key in cells.keys if key[0] == model]
+        took = np.concatenate([_column(cells.frames[key], "latency_s") for key in keys])
+        heard = np.concatenate([_column(cells.frames[key], "seconds_used") for key in keys])
+        known = ~np.isnan(took)
+        seconds = float(took[known].sum())
+        runs = gathered.runs[model]
+        work = [gathered.work[run.id] for run in runs if run.id in gathered.work]
+        peak, gpus = _largest(work, PEAK_BYTES), _gpus(runs, work)
+        rows.append(
+            {
+                "model": model,
+                "items_per_s": float(known.sum()) / seconds if seconds else math.nan,
+                "audio_hours_per_hour": _ratio(float(np.nansum(heard[known])), seconds),
+                "model_hours": seconds / 3600 if seconds else math.nan,
+                "gpu_hours": gpus * seconds / 3600 if seconds else math.nan,
+                "peak_memory_gib": peak / GIB,
+                "load_s": _largest(work, ("load_s",)),
+                "runner": runs[0].parameters.get("runner", ""),
+                "precision": runs[0].parameters.get("precision", ""),
+                "reason": _why(seconds, peak, gpus),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _column(rows: pd.DataFrame, name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+    return rows[name].to_numpy(dtype=np.float64)
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole and part else math.nan
+
+
+def _mean(errors: np.ndarray[Any, Any]) -> float:
+    return float(np.nanmean(errors)) if (~np.isnan(errors)).any() else math.nan
+
+
+def _largest(work: list[Mapping[str, Any]], names: tuple[str, ...]) -> float:
+    """The largest figure any of the processes gave under one of the names; NaN for none."""
+    said = [
+        float(place[name])
+        for summary in work
+        for place in (summary, summary.get("work") or {}, _extra(summary))
+        for name in names
+        if isinstance(place.get(name), int | float) and not isinstance(place.get(name), bool)
+    ]
+    return max(said, default=math.nan)
+
+
+def _extra(summary: Mapping[str, Any]) -> Mapping[str, Any]:
+    extra = (summary.get("work") or {}).get("extra")
+    return extra if isinstance(extra, dict) else {}
+
+
+def _gpus(runs: tuple[FoundRun, ...], work: list[Mapping[str, Any]]) -> float:
+    """GPUs a model used: what its process said, 0 for a model that runs on the CPU alone."""
+    said = _largest(work, GPUS)
+    if not math.isnan(said):
+        return said
+    needs = _card_gpu_memory(runs[0].model)
+    return 0.0 if needs == 0 else math.nan
+
+
+def _card_gpu_memory(model: str) -> float:
+    """Least GPU memory the model's card asks for; 0 for none, NaN for a model without a card."""
+    from containers.runtime.card import CardError, read_card
+    from experiments.settings import ROOT
+
+    path = ROOT / "containers" / model / "model.toml"
+    try:
+        needed = read_card(path).gpu_memory_gb if path.is_file() else None
+    except CardError:
+        return math.nan
+    return math.nan if needed is None else float(max(needed.values(), default=0))
+
+
+def _why(seconds: float, peak: float, gpus: float) -> str:
+    missing = []
+    if not seconds:
+        missing.append("no answer has a latency")
+    if math.isnan(gpus):
+        missing.append("the run does not say on how many GPUs it ran, so GPU-hours are undefined")
+    if math.isnan(peak):
+        missing.append("the model's process did not say its peak memory")
+    return "; ".join(missing)
