@@ -26,6 +26,7 @@ TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f41157
 # A description has one or two sentences; MiniLM was trained on up to 256 tokens.
 MOST_TOKENS = 256
 BGE_M3 = "BAAI/bge-m3"
+# The last on its hub page since 2024-07, as far as public pins of it tell; the study names none.
 BGE_M3_REVISION = "5617a9f61b028005a4858fdac845db406aefb181"
 
 
@@ -98,7 +99,10 @@ class MiniLM:
 
 
 class BgeM3:
-    """The study's own: BAAI/bge-m3 at a fixed revision, dense vectors.
+    """The study's own: BAAI/bge-m3 at one revision, dense vectors.
+
+    Args:
+        revision: a commit of its repository on the hub.
 
     Raises:
         EmbeddingError: sentence-transformers or the weights are not here.
@@ -106,9 +110,9 @@ class BgeM3:
 
     # Trained with a temperature of 0.02 (Chen et al. 2024, appendix).
     temperature = 0.02
-    name = f"{BGE_M3}@{BGE_M3_REVISION[:8]}"
 
-    def __init__(self) -> None:
+    def __init__(self, revision: str = BGE_M3_REVISION) -> None:
+        self.name = f"{BGE_M3}@{revision}"
         try:
             library: Any = import_module("sentence_transformers")
         except ImportError as error:
@@ -116,11 +120,11 @@ class BgeM3:
                 "bge-m3 needs sentence-transformers: pip install -e '.[label]'."
             ) from error
         try:
-            self._model = library.SentenceTransformer(BGE_M3, revision=BGE_M3_REVISION)
+            self._model = library.SentenceTransformer(BGE_M3, revision=revision)
         except Exception as error:
             first_line = (str(error).splitlines() or [type(error).__name__])[0]
             raise EmbeddingError(
-                f"{BGE_M3} at {BGE_M3_REVISION} could not be loaded ({first_line}). It is fetched "
+                f"{BGE_M3} at {revision} could not be loaded ({first_line}). It is fetched "
                 "from the hub once; embedder=offline needs no network."
             ) from error
 
@@ -129,9 +133,13 @@ class BgeM3:
         return np.asarray(vectors, dtype=np.float64)
 
 
-def embedder(name: str) -> Embedder:
-    """ "offline" or "bge-m3"; raises EmbeddingError where it cannot be loaded."""
-    return MiniLM() if name == "offline" else BgeM3()
+def embedder(name: str, revision: str = BGE_M3_REVISION) -> Embedder:
+    """ "offline" or "bge-m3"; raises EmbeddingError where it cannot be loaded.
+
+    Args:
+        revision: of bge-m3.
+    """
+    return MiniLM() if name == "offline" else BgeM3(revision)
 
 
 def _minilm() -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections import Counter
@@ -15,7 +16,9 @@ import pandas as pd
 from containers.runtime.card import Card, read_card
 from core import describing
 from core.audio import AudioError, prepare_clips
+from core.prompts import template
 from core.protocol import Request, Response, digest, read_responses, write_requests
+from core.replacing import replacing
 from experiments import gpt_audio
 from experiments.gpt_audio import is_gpt_audio
 from experiments.options import OptionError
@@ -65,7 +68,45 @@ def ask(asked: Asked, run: Callable[[Job], None] | None = None) -> str:
     write_requests(_requests(asked), [one.request for one in planned])
     if todo:
         way.run([one.request for one in todo])
-    return _written(asked, planned, read_responses(_responses(asked)), silent)
+    responses = read_responses(_responses(asked))
+    said = _written(asked, planned, responses, silent)
+    _note_down(asked, way, items, planned, todo, responses)
+    return said
+
+
+def _note_down(
+    asked: Asked,
+    way: Way,
+    items: pd.DataFrame,
+    planned: Sequence[describing.Run],
+    todo: Sequence[describing.Run],
+    responses: dict[str, Response],
+) -> None:
+    """Beside the table: what a label made of it has to say of where it comes from."""
+    prompt = template(describing.PROMPTS[asked.kind])
+    answers = [responses[one.request.id] for one in planned if one.request.id in responses]
+    minutes = _minutes(items, todo)
+    about = {
+        "model": asked.served_model or asked.model,
+        "host": way.host or "this machine",
+        "decides": way.digest,
+        "images": sorted({one.image for one in answers if one.image}),
+        "runs": asked.runs,
+        "temperature": asked.temperature,
+        "top_p": asked.top_p,
+        "seed": asked.seed,
+        "prompt": prompt.id,
+        "prompt_sha256": prompt.sha256,
+        "turns": len(items),
+        "requests": len(planned),
+        "asked": len(todo),
+        "minutes": round(minutes, 2),
+        "dollars": round(minutes * asked.price, 4),
+        "prompt_tokens": sum(one.prompt_tokens or 0 for one in answers),
+        "answers": dict(sorted(Counter(one.status for one in answers).items())),
+    }
+    with replacing(asked.output / f"{asked.kind}.json") as stream:
+        stream.write((json.dumps(about, indent=1) + "\n").encode())
 
 
 @dataclass(frozen=True)
@@ -172,8 +213,7 @@ def _amount(
     todo: Sequence[describing.Run],
     asked: Asked,
 ) -> str:
-    seconds = dict(zip(items["item_id"], items["seconds"], strict=True))
-    minutes = sum(seconds[one.item_id] for one in todo) / 60
+    minutes = _minutes(items, todo)
     said = (
         f"{len(items):,} turns, {len(planned):,} requests, {len(todo):,} of them to be asked "
         f"({minutes:.1f} minutes of audio"
@@ -181,6 +221,11 @@ def _amount(
     if asked.price:
         said += f", about {minutes * asked.price:.2f} dollars"
     return said + ")."
+
+
+def _minutes(items: pd.DataFrame, asked_about: Sequence[describing.Run]) -> float:
+    seconds = dict(zip(items["item_id"], items["seconds"], strict=True))
+    return float(sum(seconds[one.item_id] for one in asked_about) / 60)
 
 
 def _allow(asked: Asked, host: str, todo: Sequence[describing.Run], said: str) -> None:

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from experiments.options import (
+    TRACK,
+    TRACK_CHOICES,
     OptionError,
     amount,
     existing_folder,
@@ -53,6 +55,7 @@ OPTIONS = {
     "device_map": ("auto", "where the weights go, as in transformers"),
     "gpus": ("auto", "GPUs a container gets: auto for all, count:2, or indices such as 0,1"),
     "output": ("outputs/cbt-described", "folder to write; its answers are used again"),
+    **TRACK,
 }
 
 
@@ -79,6 +82,7 @@ class Asked:
     device_map: str
     gpus: str
     output: Path
+    track: str
 
 
 def main(arguments: Sequence[str] | None = None, run: Callable[[Job], None] | None = None) -> int:
@@ -97,20 +101,31 @@ def main(arguments: Sequence[str] | None = None, run: Callable[[Job], None] | No
     from experiments.asking import ask
     from experiments.output_lock import FolderInUseError, disk_sentence, only_one
     from experiments.runners import RunnerError
+    from experiments.tracking import TrackingError
     from validation.schemas import TableError
 
     try:
         with only_one(asked.output, "cbt_describe"):
             print(ask(asked, run))
+            if asked.track != "false" and not asked.dry_run:
+                _tracked(asked)
     except (OptionError, TableError, TaskError, CardError) as error:
         return _sorry(2, error)
-    except (RunnerError, FolderInUseError, ProtocolError) as error:
+    except (RunnerError, FolderInUseError, ProtocolError, TrackingError) as error:
         return _sorry(1, error)
     except OSError as error:
         return _sorry(1, disk_sentence(error, asked.output))
     except KeyboardInterrupt:
         return _sorry(130, "interrupted; the same command goes on where it stopped.")
     return 0
+
+
+def _tracked(asked: Asked) -> None:
+    from experiments.stages import described_stage
+    from experiments.track_build import track_stages
+
+    stage = described_stage(asked.output, asked.kind)
+    print(track_stages([stage], "cbt_describe", asked.track))
 
 
 def _asked(said: dict[str, str]) -> Asked:
@@ -157,6 +172,7 @@ def _asked(said: dict[str, str]) -> Asked:
         device_map=said["device_map"],
         gpus=said["gpus"],
         output=Path(said["output"]).expanduser(),
+        track=one_of("track", said["track"], TRACK_CHOICES),
     )
 
 

@@ -115,7 +115,7 @@ def _obtained(
         if row["video_id"] in sizes
     ]
     if build.fetch and fetch is None:
-        fetch = _LazyFetcher(build)
+        fetch = LazyFetcher(build.downloads, build.cookies, build.pause_s)
     folders = [folder for folder in (build.recordings, build.downloads) if folder is not None]
     obtained = obtain(
         wanted,
@@ -187,17 +187,16 @@ def _notes(build: Build, released: tuple[int, int]) -> list[str]:
     return notes
 
 
-class _LazyFetcher:
+class LazyFetcher:
     """yt-dlp, looked for only when a recording has to be fetched."""
 
-    def __init__(self, build: Build) -> None:
-        self._build = build
+    def __init__(self, downloads: Path, cookies: Path | None, pause_s: float) -> None:
+        self._words = (downloads, cookies, pause_s)
         self._fetch: Callable[[Wanted], Path] | None = None
 
     def __call__(self, wanted: Wanted) -> Path:
         if self._fetch is None:
-            build = self._build
-            self._fetch = yt_dlp_fetcher(build.downloads, build.cookies, build.pause_s)
+            self._fetch = yt_dlp_fetcher(*self._words)
         return self._fetch(wanted)
 
 

@@ -10,12 +10,16 @@ Source: CBT-Audio, section 3.1 and appendix B.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from core.embedding import BGE_M3_REVISION
 from experiments.options import (
+    TRACK,
+    TRACK_CHOICES,
     OptionError,
     existing_file,
     existing_folder,
@@ -27,12 +31,14 @@ from experiments.options import (
 OPTIONS = {
     "descriptions": ("", "table of item_id, run and description, .csv or .parquet"),
     "embedder": ("offline", "offline (MiniLM, here) or bge-m3 (the study's; from the hub once)"),
+    "revision": (BGE_M3_REVISION, "of bge-m3: a commit of its hub repository"),
     "scores": ("", "table of item_id, run and score 1-5 asked for directly, to compare with"),
     "turns": ("", "folder of cbt_turns; given, its clips become a dataset with these labels"),
     "output": ("outputs/cbt-labels", "folder to write; the dataset with turns given"),
     "name": ("cbt-own", "the dataset's name"),
     "licence": ("of the recordings' owners; not ours to redistribute", "of the dataset"),
     "synthetic": ("false", "true where the recordings are nobody's voices"),
+    **TRACK,
 }
 
 
@@ -42,12 +48,14 @@ class Asked:
 
     descriptions: Path
     embedder: str
+    revision: str
     scores: Path | None
     turns: Path | None
     output: Path
     name: str
     licence: str
     synthetic: bool
+    track: str
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -60,14 +68,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from core.embedding import EmbeddingError
     from experiments.labelling import label
     from experiments.output_lock import FolderInUseError, disk_sentence, only_one
+    from experiments.tracking import TrackingError
     from validation.schemas import TableError
 
     try:
         with only_one(asked.output, "cbt_labels"):
             print(label(asked))
+            if asked.track != "false":
+                _tracked(asked)
     except (OptionError, DatasetError, TableError) as error:
         return _sorry(2, error)
-    except (EmbeddingError, FolderInUseError) as error:
+    except (EmbeddingError, FolderInUseError, TrackingError) as error:
         return _sorry(1, error)
     except OSError as error:
         return _sorry(1, disk_sentence(error, asked.output))
@@ -84,13 +95,31 @@ def _asked(said: dict[str, str]) -> Asked:
     return Asked(
         descriptions=existing_file("descriptions", said["descriptions"]),
         embedder=one_of("embedder", said["embedder"], ("offline", "bge-m3")),
+        revision=_revision(said["revision"]),
         scores=existing_file("scores", said["scores"]) if said["scores"] else None,
         turns=turns,
         output=Path(said["output"]).expanduser(),
         name=said["name"],
         licence=said["licence"],
         synthetic=truth("synthetic", said["synthetic"]),
+        track=one_of("track", said["track"], TRACK_CHOICES),
     )
+
+
+def _revision(said: str) -> str:
+    if not re.fullmatch(r"[0-9a-f]{40}", said):
+        raise OptionError(
+            f"revision: expected a whole commit, 40 letters of 0-9 and a-f, found {said!r}; a "
+            "branch names other weights tomorrow."
+        )
+    return said
+
+
+def _tracked(asked: Asked) -> None:
+    from experiments.stages import labels_stage
+    from experiments.track_build import track_stages
+
+    print(track_stages([labels_stage(asked.output)], "cbt_labels", asked.track))
 
 
 def _sorry(code: int, why: object) -> int:

@@ -17,10 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from experiments.options import (
+    TRACK,
+    TRACK_CHOICES,
     OptionError,
     amount,
     existing_file,
     existing_folder,
+    one_of,
     read_options,
     whole,
 )
@@ -46,6 +49,7 @@ OPTIONS = {
     "max_requests": ("0", "recordings whose transcript may leave this machine in this run"),
     "padding": ("0", "seconds kept before and after each turn, 2 at most"),
     "output": ("outputs/cbt-turns", "folder to write"),
+    **TRACK,
 }
 MOST_PADDING_S = 2.0
 
@@ -62,6 +66,7 @@ class Asked:
     max_requests: int
     padding_s: float
     output: Path
+    track: str
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -106,6 +111,7 @@ def _asked(said: dict[str, str]) -> Asked:
         max_requests=whole("max_requests", said["max_requests"]),
         padding_s=padding_s,
         output=Path(said["output"]).expanduser(),
+        track=one_of("track", said["track"], TRACK_CHOICES),
     )
 
 
@@ -137,6 +143,11 @@ def _made(asked: Asked) -> int:
     if not made.rows:
         return _sorry(1, f"no turn is left; see {asked.output / 'data_report.csv'}.")
     _write_items(asked.output, items, made)
+    if asked.track != "false":
+        from experiments.stages import turns_stage
+        from experiments.track_build import track_stages
+
+        print(track_stages([turns_stage(asked.output)], "cbt_turns", asked.track))
     return 0
 
 

@@ -16,7 +16,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.options import OptionError, existing_folder, one_of, read_options, whole
+from experiments.options import (
+    TRACK,
+    TRACK_CHOICES,
+    OptionError,
+    existing_folder,
+    one_of,
+    read_options,
+    whole,
+)
 
 if TYPE_CHECKING:
     from core.audio import Samples
@@ -37,6 +45,7 @@ OPTIONS = {
     "speakers": ("", "of whisperx: how many there are, 2 or 2-3; empty lets it find out"),
     "output": ("outputs/cbt-words", "folder to write"),
     "threads": ("1", "cores that recognise, of offline"),
+    **TRACK,
 }
 ENGINES = ("offline", "whisperx")
 PRECISIONS = ("auto", "float16", "int8_float16", "float32", "int8")
@@ -52,6 +61,7 @@ class Asked:
     site: Site
     output: Path
     threads: int
+    track: str
 
 
 def main(
@@ -69,20 +79,30 @@ def main(
         return _sorry(2, error)
     from core.speech.engine import SpeechError
     from experiments.output_lock import FolderInUseError, disk_sentence, only_one
+    from experiments.tracking import TrackingError
     from experiments.transcribing import transcribe_all
 
     try:
         with only_one(asked.output, "cbt_words"):
             failed = transcribe_all(asked, transcriber)
+            if asked.track != "false":
+                _tracked(asked)
     except OptionError as error:
         return _sorry(2, error)
-    except (SpeechError, FolderInUseError) as error:
+    except (SpeechError, FolderInUseError, TrackingError) as error:
         return _sorry(1, error)
     except OSError as error:
         return _sorry(1, disk_sentence(error, asked.output))
     except KeyboardInterrupt:
         return _sorry(130, "interrupted; the same command goes on from here.")
     return 1 if failed else 0
+
+
+def _tracked(asked: Asked) -> None:
+    from experiments.stages import words_stage
+    from experiments.track_build import track_stages
+
+    print(track_stages([words_stage(asked.output)], "cbt_words", asked.track))
 
 
 def _asked(said: dict[str, str]) -> Asked:
@@ -107,6 +127,7 @@ def _asked(said: dict[str, str]) -> Asked:
         site=site,
         output=Path(said["output"]).expanduser(),
         threads=_positive("threads", said["threads"]),
+        track=one_of("track", said["track"], TRACK_CHOICES),
     )
     if asr != whisperx.NAME or asked.transcripts:
         return asked

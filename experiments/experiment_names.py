@@ -29,4 +29,5 @@ def of_command(command: str, parameters: Mapping[str, str]) -> str:
         return f"compare/{parameters.get('task') or 'distress'}"
     if command == "build_container":
         return CONTAINERS
-    return BUILDS if command.startswith("build_") else OTHERS
+    stage = command.startswith("cbt_") and command != "cbt_check"
+    return BUILDS if stage or command.startswith("build_") else OTHERS

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from core import ssr
 from core.dataset import Dataset, write_dataset
@@ -18,6 +19,7 @@ from core.datasets.turns_card import said, turns_card
 from core.embedding import Embedder, embedder
 from core.faults import Fault
 from core.replacing import replace_text, replacing
+from experiments import label_report
 from experiments.options import OptionError
 from experiments.spoken_files import read_table, write_table
 from validation import spoken
@@ -40,7 +42,7 @@ def label(asked: Asked) -> str:
     """
     source = str(asked.descriptions)
     described = validated(read_table(asked.descriptions), spoken.descriptions(), source)
-    model = embedder(asked.embedder)
+    model = embedder(asked.embedder, asked.revision)
     rated = rate(described, model)
     labels = voted(rated)
     asked.output.mkdir(parents=True, exist_ok=True)
@@ -49,12 +51,52 @@ def label(asked: Asked) -> str:
         validated(rated, spoken.rated_descriptions(), "similarities.csv"),
     )
     write_table(asked.output / "labels.csv", validated(labels, spoken.ssr_labels(), "labels.csv"))
-    parts = [summary(rated, labels, model)]
-    if asked.scores:
-        parts.append(compared(labels, asked.scores))
+    report = label_report.report(rated, runs_of(rated), labels, model, _scores(asked))
+    # Nothing of an earlier labelling stays beside this one.
+    for name in label_report.TABLES:
+        (asked.output / f"{name}.csv").unlink(missing_ok=True)
+    for name, table in report.tables.items():
+        write_table(asked.output / f"{name}.csv", table)
+    about = _about(asked, model, report)
+    parts, dataset_hash = [report.text], None
     if asked.turns:
-        parts.append(_dataset(asked, labels, model.name))
+        dataset, text = _dataset(asked, labels, about)
+        parts.append(text)
+        dataset_hash = dataset.hash
+    ended = {**about, "dataset_hash": dataset_hash, "figures": report.figures}
+    _write_json(asked.output / "labels.json", ended)
     return "\n".join(parts)
+
+
+def _scores(asked: Asked) -> pd.DataFrame | None:
+    if asked.scores is None:
+        return None
+    return validated(read_table(asked.scores), spoken.scores(), str(asked.scores))
+
+
+def _about(asked: Asked, model: Embedder, report: label_report.LabelReport) -> dict[str, Any]:
+    """Everything that decides a label, for whoever reads the dataset later."""
+    sidecar = asked.descriptions.with_suffix(".json")
+    described: dict[str, Any] | None = None
+    if sidecar.is_file():
+        told = json.loads(sidecar.read_text(encoding="utf-8"))
+        names = ("model", "host", "decides", "images", "runs", "temperature", "top_p", "seed")
+        described = {name: told.get(name) for name in (*names, "prompt", "prompt_sha256")}
+    return {
+        "labels_by": "ssr",
+        "described_by": described,
+        "descriptions_sha256": sha256(asked.descriptions.read_bytes()).hexdigest(),
+        "embedder": model.name,
+        "soft_label_temperature": model.temperature,
+        "anchors_sha256": sha256("\n".join(ssr.ANCHORS).encode()).hexdigest(),
+        "runs": report.runs,
+        "runs_within_one": report.figures["within_one_all_runs"],
+    }
+
+
+def _write_json(path: Path, content: dict[str, Any]) -> None:
+    with replacing(path) as stream:
+        stream.write((json.dumps(content, indent=1) + "\n").encode())
 
 
 def rate(described: pd.DataFrame, model: Embedder) -> pd.DataFrame:
@@ -79,7 +121,7 @@ def rate(described: pd.DataFrame, model: Embedder) -> pd.DataFrame:
 
 def voted(rated: pd.DataFrame) -> pd.DataFrame:
     """A row a turn, in the order the turns first appear."""
-    runs = _runs(rated)
+    runs = runs_of(rated)
     labels = ssr.vote(runs.to_numpy(float))
     shares = rated.groupby("item_id", sort=False)[SHARES].mean()
     table = pd.DataFrame({"item_id": list(runs.index), "label": pd.Series(labels).astype("Int64")})
@@ -89,57 +131,7 @@ def voted(rated: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def summary(rated: pd.DataFrame, labels: pd.DataFrame, model: Embedder) -> str:
-    """What a reader needs to trust or doubt these labels."""
-    runs = _runs(rated)
-    unlabelled = int(labels["label"].isna().sum())
-    blank = int(rated["label"].isna().sum())
-    lines = [
-        f"{len(labels):,} turns, {runs.shape[1]} runs, embedded by {model.name}",
-        f"- without a label: {unlabelled:,} turns; descriptions without words: {blank:,}",
-    ]
-    for run in runs.columns:
-        lines.append(f"- run {run}: {_spread(runs[run].to_numpy(float))}")
-    lines.append(f"- voted: {_spread(labels['label'].astype('Float64').astype(float).to_numpy())}")
-    if runs.shape[1] > 1:
-        share = ssr.within_one(runs.to_numpy(float))
-        lines.append(f"- all runs within one level: {share:.1%} of turns (the study: 94.3 %)")
-    shown = ssr.bias(model)
-    right = sum(one.level == found for one, found in shown)
-    lines.append(
-        f"- {right} of {len(shown)} example descriptions get the level they were written for:"
-    )
-    for level in ssr.LEVELS:
-        got = ", ".join(str(found) for one, found in shown if one.level == level)
-        lines.append(f"  - written for {level}: {got}")
-    return "\n".join(lines)
-
-
-def compared(labels: pd.DataFrame, path: Path) -> str:
-    """Numbers asked for directly beside the labels (appendix B.3)."""
-    scores = validated(read_table(path), spoken.scores(), str(path))
-    runs = scores.pivot(index="item_id", columns="run", values="score").astype(float)
-    direct = pd.Series(ssr.vote(runs.to_numpy(float)), index=runs.index)
-    both = (
-        labels.set_index("item_id")["label"]
-        .astype(float)
-        .to_frame("ssr")
-        .join(direct.rename("direct"), how="inner")
-        .dropna()
-    )
-    if both.empty:
-        return f"- scores: no turn of {path} has a label"
-    apart = (both["ssr"] - both["direct"]).abs()
-    return "\n".join(
-        [
-            f"- asked for directly: {_spread(direct.to_numpy(float))}",
-            f"- labels and direct scores on {len(both):,} turns: equal {np.mean(apart == 0):.1%}, "
-            f"within one level {np.mean(apart <= 1):.1%}",
-        ]
-    )
-
-
-def _dataset(asked: Asked, labels: pd.DataFrame, model: str) -> str:
+def _dataset(asked: Asked, labels: pd.DataFrame, about: dict[str, Any]) -> tuple[Dataset, str]:
     assert asked.turns is not None
     path = asked.turns / "unlabelled.parquet"
     turns = validated(read_table(path), spoken.unlabelled(), str(path))
@@ -162,14 +154,9 @@ def _dataset(asked: Asked, labels: pd.DataFrame, model: str) -> str:
         licence=asked.licence,
         source="own recordings, labelled by semantic similarity rating",
         synthetic=asked.synthetic,
-        about={
-            "labels_by": "ssr",
-            "embedder": model,
-            "runs": int(labels["runs"].max()),
-            "turns_without_a_label": len(turns) - len(items),
-        },
+        about={**about, "turns_without_a_label": len(turns) - len(items)},
     )
-    return _said(dataset, turns)
+    return dataset, _said(dataset, turns)
 
 
 def _said(dataset: Dataset, turns: pd.DataFrame) -> str:
@@ -199,7 +186,7 @@ def _link(source: Path, target: Path) -> None:
             shutil.copyfileobj(original, stream)
 
 
-def _runs(rated: pd.DataFrame) -> pd.DataFrame:
+def runs_of(rated: pd.DataFrame) -> pd.DataFrame:
     """(turns, runs) labels as float, NaN where a run has none; turns as they first appear."""
     table = rated.pivot(index="item_id", columns="run", values="label").astype("Float64")
     return table.loc[list(dict.fromkeys(rated["item_id"]))].astype(float)
@@ -207,9 +194,3 @@ def _runs(rated: pd.DataFrame) -> pd.DataFrame:
 
 def _vote(label: float) -> str:
     return "-" if np.isnan(label) else str(int(label))
-
-
-def _spread(labels: NDArray[Any]) -> str:
-    counts = ssr.distribution(labels)
-    total = max(sum(counts.values()), 1)
-    return ", ".join(f"{level}: {count:,} ({count / total:.0%})" for level, count in counts.items())

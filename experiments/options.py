@@ -12,6 +12,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
+TRACK = {
+    "track": (
+        "true",
+        "true logs to MLflow, words of the recordings only to a store on this machine; words "
+        "sends them to any store; false leaves MLflow out",
+    )
+}
+TRACK_CHOICES = ("true", "words", "false")
+
 
 class OptionError(ValueError):
     """A value that cannot be meant; the message is one sentence that says what to do."""

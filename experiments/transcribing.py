@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from hashlib import file_digest
 from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -112,7 +113,9 @@ def _by_whisperx(paths: Sequence[Path], hashes: dict[Path, str], asked: Asked) -
 
     kept = asked.output / "whisperx" / whisperx.version(asked.site).rpartition(" ")[2]
     names: dict[Path, str] = {}
-    asked.output.mkdir(parents=True, exist_ok=True)
+    # A run that was killed leaves its sounds behind.
+    for left in asked.output.glob("sounds-*"):
+        rmtree(left, ignore_errors=True)
     with TemporaryDirectory(prefix="sounds-", dir=asked.output) as folder:
         # The container's user is another one.
         Path(folder).chmod(0o755)

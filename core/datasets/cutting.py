@@ -91,7 +91,9 @@ def without_leaks(turns: pd.DataFrame) -> tuple[pd.DataFrame, list[Finding]]:
             leaks = not mended
         contexts.append(context)
         kept.append(not leaks)
-    return turns.assign(context=contexts)[kept].reset_index(drop=True), findings
+    # An array: an empty list would choose columns, none of them.
+    chosen = np.array(kept, dtype=bool)
+    return turns.assign(context=contexts)[chosen].reset_index(drop=True), findings
 
 
 def odd_times(turns: pd.DataFrame) -> list[Finding]:

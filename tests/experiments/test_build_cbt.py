@@ -141,7 +141,8 @@ def test_wrong_rows_end_the_build_and_can_be_left_out(build, release, tmp_path, 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"release": ""}, "release: give the folder of the release"),
+        ({"release": "", "recordings": ""}, "release or recordings: give release="),
+        ({"asr": "whisperx"}, "asr: only a build from scratch takes it"),
         ({"release": "./nowhere"}, "release: there is no folder './nowhere'."),
         ({"recordings": "nowhere"}, "recordings: there is no folder 'nowhere'."),
         ({"cookies": "nowhere"}, "cookies: there is no file 'nowhere'."),

@@ -53,7 +53,13 @@ def describe(turns, tmp_path):
             )
 
     def run(given=model, **options):
-        words = {"turns": turns, "model": MODEL, "output": tmp_path / "out", **options}
+        words = {
+            "turns": turns,
+            "model": MODEL,
+            "output": tmp_path / "out",
+            "track": "false",
+            **options,
+        }
         return cbt_describe.main([w for k, v in words.items() for w in (f"--{k}", str(v))], given)
 
     run.asked = asked

@@ -1,3 +1,9 @@
+import json
+import sys
+from hashlib import sha256
+from types import SimpleNamespace
+
+import numpy as np
 import pandas as pd
 import pytest
 import yaml
@@ -32,6 +38,7 @@ def make(tmp_path):
         words = {
             "descriptions": tmp_path / "descriptions.csv",
             "output": tmp_path / "labels",
+            "track": "false",
             **options,
         }
         return cbt_labels.main([w for k, v in words.items() for w in (f"--{k}", str(v))])
@@ -92,7 +99,9 @@ def test_the_summary_shows_stability_and_the_embeddings_own_bias(make, capsys):
     said = capsys.readouterr().out
     assert "3 turns, 3 runs, embedded by all-MiniLM-L6-v2 int8 (8199be6f)" in said
     assert "without a label: 1 turns; descriptions without words: 3" in said
-    assert "all runs within one level: 0.0% of turns" in said
+    # Of 1|1|5 and 1|4|5 no turn holds within one level; of their six pairs 1-1 and 4-5 do.
+    assert "all runs within one level: 0.0% of 2 turns with all runs, all equal 0.0%" in said
+    assert "pairs of runs: within one level 33.3%, equal 16.7%" in said
     assert "9 of 10 example descriptions" in said
     assert "written for 3: 3, 1" in said
 
@@ -103,7 +112,61 @@ def test_numbers_asked_for_directly_are_set_beside(make, tmp_path, capsys):
 
     assert make(scores=scores) == 0
 
-    assert "on 2 turns: equal 50.0%, within one level 50.0%" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "on 2 turns: equal 50.0%, within one level 50.0%" in out
+    assert "holds 50.0% of the labels and 50.0% of the scores" in out
+    direct = pd.read_csv(tmp_path / "labels" / "direct.csv").set_index("ssr")
+    assert (direct.loc[1, "direct_1"], direct.loc[4, "direct_2"], direct.to_numpy().sum()) == (
+        1,
+        1,
+        2,
+    )
+
+
+def test_the_runs_spread_and_the_embeddings_bias_are_tables(make, tmp_path):
+    make()
+
+    spread = pd.read_csv(tmp_path / "labels" / "stability.csv").set_index("of")
+    assert spread.loc["run 1", ["n", "n_1", "share_1"]].to_list() == [2, 2, 1.0]
+    assert spread.loc["voted", ["n_1", "n_4"]].to_list() == [1, 1]
+    bias = pd.read_csv(tmp_path / "labels" / "bias.csv")
+    assert list(bias["level"]) == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
+    assert (bias["level"] == bias["label"]).sum() == 9
+
+
+def test_the_dataset_says_what_decided_its_labels(make, spoken, tmp_path):
+    described = {"model": "gpt-audio-1.5", "host": "api.openai.com", "prompt_sha256": "ab"}
+    (tmp_path / "descriptions.json").write_text(json.dumps({**described, "asked": 9}))
+
+    make(turns=spoken)
+
+    about = json.loads((tmp_path / "labels" / "dataset.json").read_text())
+    assert about["described_by"]["model"] == "gpt-audio-1.5"
+    assert about["described_by"]["prompt_sha256"] == "ab"
+    assert "asked" not in about["described_by"]
+    assert about["embedder"].startswith("all-MiniLM-L6-v2 int8 (")
+    content = (tmp_path / "descriptions.csv").read_bytes()
+    assert about["descriptions_sha256"] == sha256(content).hexdigest()
+    assert len(about["anchors_sha256"]) == 64
+
+
+def test_bge_m3_is_asked_for_at_the_revision_that_is_given(make, monkeypatch, tmp_path):
+    asked = []
+
+    class Model:
+        def __init__(self, name, revision):
+            asked.append((name, revision))
+
+        def encode(self, texts, normalize_embeddings):
+            return np.eye(16)[[len(text) % 16 for text in texts]]
+
+    library = SimpleNamespace(SentenceTransformer=Model)
+    monkeypatch.setitem(sys.modules, "sentence_transformers", library)
+
+    assert make(embedder="bge-m3", revision="a" * 40) == 0
+    assert asked == [("BAAI/bge-m3", "a" * 40)]
+    about = json.loads((tmp_path / "labels" / "labels.json").read_text())
+    assert about["embedder"] == f"BAAI/bge-m3@{'a' * 40}"
 
 
 def test_with_turns_it_becomes_a_dataset_that_can_be_evaluated(make, spoken, tmp_path, capsys):
@@ -145,6 +208,7 @@ def test_a_run_twice_is_refused(make, tmp_path, capsys):
         ({"descriptions": "nowhere"}, "descriptions: there is no file 'nowhere'."),
         ({"embedder": "bert"}, "embedder: expected one of offline, bge-m3, found 'bert'."),
         ({"turns": ROOT / "docs"}, "has no unlabelled.parquet; run cbt_turns."),
+        ({"revision": "main"}, "revision: expected a whole commit"),
         ({"licence": ""}, "licence: expected words, found nothing."),
     ],
 )

@@ -35,6 +35,7 @@ def make(tmp_path):
             "words": tmp_path / "words",
             "recordings": tmp_path / "recordings",
             "output": tmp_path / "turns",
+            "track": "false",
             **options,
         }
         return cbt_turns.main([w for k, v in words.items() for w in (f"--{k}", str(v))])
@@ -113,6 +114,16 @@ def test_a_recording_that_is_not_there_is_said_and_nothing_left_is_1(make, tmp_p
     assert make() == 1
     told = capsys.readouterr()
     assert "left out: 001: not_on_disk" in told.out
+    assert "no turn is left" in told.err
+
+
+def test_where_nobody_is_the_patient_no_turn_is_left(make, tmp_path, capsys):
+    roles = tmp_path / "roles.csv"
+    roles.write_text("session_id,speaker,role\n001,SPEAKER_00,other\n001,SPEAKER_01,other\n")
+
+    assert make(roles=roles) == 1
+    told = capsys.readouterr()
+    assert "left out: 001: no_patient_turn" in told.out
     assert "no turn is left" in told.err
 
 

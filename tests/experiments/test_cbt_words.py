@@ -25,7 +25,12 @@ def make(tmp_path):
         return Transcription(words, heard, "Thank you.")
 
     def run(**options):
-        words = {"recordings": tmp_path / "recordings", "output": tmp_path / "words", **options}
+        words = {
+            "recordings": tmp_path / "recordings",
+            "output": tmp_path / "words",
+            "track": "false",
+            **options,
+        }
         return cbt_words.main(
             [w for k, v in words.items() for w in (f"--{k}", str(v))], transcriber
         )

@@ -13,6 +13,8 @@ from experiments.experiment_names import of_command
         ("build_container", {"model": "voxtral"}, "containers"),
         ("build_cbt", {"release": "folder"}, "builds"),
         ("build_manipulation", {}, "builds"),
+        ("cbt_turns", {"words": "folder"}, "builds"),
+        ("cbt_check", {}, "undertone"),
         ("weights", {"model": "voxtral"}, "undertone"),
         ("agreement", {}, "undertone"),
     ],

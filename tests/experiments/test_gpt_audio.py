@@ -90,7 +90,7 @@ def describe(server, turns, tmp_path, monkeypatch, pauses):  # noqa: F811
     def run(*answers, **options):
         server.answers = list(answers) or [completion()]
         words = {"turns": turns, "model": "gpt-audio-1.5", "output": tmp_path / "out"}
-        words |= {"runs": 1, "limit": 1, **options}
+        words |= {"runs": 1, "limit": 1, "track": "false", **options}
         return cbt_describe.main([w for k, v in words.items() for w in (f"--{k}", str(v))])
 
     return run

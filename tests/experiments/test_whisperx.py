@@ -35,6 +35,7 @@ def make(tmp_path, monkeypatch):
             "output": tmp_path / "words",
             "asr": "whisperx",
             "runner": "process",
+            "track": "false",
             **options,
         }
         return cbt_words.main([w for k, v in words.items() for w in (f"--{k}", str(v))])
@@ -63,6 +64,8 @@ def test_the_words_table_is_as_the_offline_one_is(make, tmp_path, capsys):
 
 
 def test_the_model_is_given_neither_a_title_nor_the_token(make, tmp_path):
+    # As a killed run leaves it.
+    (tmp_path / "words" / "sounds-left").mkdir(parents=True)
     make()
 
     assert calls(tmp_path, "load_model")[0]["token"] is None
