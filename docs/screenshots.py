@@ -122,19 +122,19 @@ def server(store: str) -> Iterator[str]:
         yield address
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
 
 
 def wait_for(address: str) -> None:
-    """Return when the server answers. Raises TimeoutError after a minute."""
-    deadline = time.monotonic() + 60
+    """Return when the server answers. Raises TimeoutError after three minutes."""
+    deadline = time.monotonic() + 180
     while time.monotonic() < deadline:
         try:
             with urlopen(f"{address}/health", timeout=2):
                 return
         except OSError:
             time.sleep(0.3)
-    raise TimeoutError(f"{address}: no MLflow server after a minute.")
+    raise TimeoutError(f"{address}: no MLflow server after three minutes.")
 
 
 @contextmanager

@@ -73,6 +73,7 @@ def run(settings: Settings) -> None:
     from experiments.evaluation import carry_out, prepare
     from experiments.run_folder import held
     from experiments.runners import RunnerError
+    from experiments.store_place import stays_here
     from experiments.tracking import how_to_look, tracked_run, write
 
     plan = prepare(settings)
@@ -94,7 +95,9 @@ def run(settings: Settings) -> None:
                     tracked.client.log_artifact(tracked.run_id, str(plan.folder.log))
                 raise
             with TemporaryDirectory(prefix="undertone-") as staging:
-                write(tracked, record_of(evaluation, Path(staging)))
+                # Voices under a licence of their own are not sent to another machine.
+                sound = stays_here(tracked.uri, tracked.artifacts)
+                write(tracked, record_of(evaluation, Path(staging), sound=sound))
         outcome = recorded.outcome(plan.folder, settings)
         note = recorded.Recorded(outcome, tracked.uri, tracked.experiment_id, tracked.run_id)
         recorded.remember(plan.folder, note)

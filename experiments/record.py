@@ -17,6 +17,7 @@ import pandas as pd
 from core.metrics.estimate import Estimate
 from experiments.evaluation import Evaluation
 from experiments.figures import save_confusion, save_forest
+from experiments.interactive import save_confusion_page, save_forest_page
 from experiments.run_description import parameters, tags
 from experiments.table import (
     Coverage,
@@ -29,22 +30,26 @@ from experiments.table import (
     undefined_reasons,
 )
 from experiments.tracking import MOST_METRICS, Record
+from experiments.worst import save_worst
 
 INTERVALS = "zz_interval"
 # Of the 8,000 characters a description may have; a table cut in the middle helps nobody.
 ROOM_FOR_TABLES = 7_500
 
 
-def record_of(evaluation: Evaluation, staging: Path) -> Record:
+def record_of(evaluation: Evaluation, staging: Path, *, sound: bool = False) -> Record:
     """Everything to write for a run.
 
     Args:
         staging: empty folder the artifacts are gathered in; it must outlive the writing.
+        sound: whether clips of the worst items are among them.
     """
     plan = evaluation.plan
     answered = coverage(evaluation.predictions)
     name = f"{plan.card.name} · {plan.task.NAME} · {len(evaluation.items)} items"
     _stage(evaluation, staging, name)
+    if sound:
+        _stage_worst(evaluation, staging / "worst.html", name)
     return Record(
         name=name,
         parameters={f"undertone.{k}": said for k, said in parameters(evaluation).items()},
@@ -163,7 +168,21 @@ def _stage(evaluation: Evaluation, staging: Path, title: str) -> None:
     # Numbered, because the artifact list sorts by name and the first is looked at first.
     conditions = evaluation.plan.settings.conditions
     save_forest(evaluation.estimates, conditions, title, figures / "1_forest.png")
+    save_forest_page(evaluation.estimates, conditions, title, figures / "1_forest.html")
     save_confusion(evaluation.predictions, title, figures / "2_confusion.png")
+    save_confusion_page(evaluation.predictions, title, figures / "2_confusion.html")
+
+
+def _stage_worst(evaluation: Evaluation, path: Path, title: str) -> None:
+    dataset = evaluation.plan.dataset
+    save_worst(
+        evaluation.predictions,
+        evaluation.items,
+        title,
+        path,
+        folder=dataset.folder,
+        licence=dataset.licence,
+    )
 
 
 def _plain(rows: pd.DataFrame) -> pd.DataFrame:

@@ -86,6 +86,11 @@ class TrackedRun:
     writing_s: float = 0.0
     leaderboard: bool = False
 
+    @property
+    def artifacts(self) -> str:
+        """Address its files are kept under."""
+        return str(self.client.get_run(self.run_id).info.artifact_uri)
+
 
 def how_to_look(uri: str, experiment_id: str, *, leaderboard: bool = True) -> str:
     """The command that opens the UI, and the page of it that compares an experiment's runs."""
