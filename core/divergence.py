@@ -110,7 +110,8 @@ def cases_table(turns: pd.DataFrame) -> pd.DataFrame:
                 "example": like["item_id"].iloc[0] if len(like) else None,
             }
         )
-    return pd.DataFrame(rows)
+    # Objects keep None, which says nothing is to be said, apart from NaN, which is undefined.
+    return pd.DataFrame(rows, dtype=object)
 
 
 def furthest(turns: pd.DataFrame, most: int) -> pd.DataFrame:
@@ -122,7 +123,7 @@ def furthest(turns: pd.DataFrame, most: int) -> pd.DataFrame:
     rows = [
         {
             "turn": row["item_id"],
-            "case": row["case"],
+            "case": None if is_nothing(row["case"]) else row["case"],
             "gold": _level(row["gold"]),
             **{condition: _level(row[condition]) for condition in NEEDED},
             "AO - TO, levels": _level(row["levels"], signed=True),

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from core.metrics.correlation import weighted_spearman
 from core.metrics.ordinal import share
+from core.rating_tables import FEW_SESSIONS
 from core.stats.bootstrap import weight_bootstrap
 
 Float = NDArray[np.float64]
@@ -79,6 +80,16 @@ def changes_table(
     every = len(turns) - turns["session_id"].nunique()
     rows = [_followed(condition, turns, every, resamples, seed) for condition in cells]
     return pd.DataFrame(rows)
+
+
+def few_sessions(turns: pd.DataFrame) -> list[str]:
+    """What is to be said of the intervals, where it is."""
+    sessions = turns["session_id"].nunique()
+    if sessions >= FEW_SESSIONS:
+        return []
+    return [
+        f"trajectories: {sessions} sessions are too few: intervals over sessions are too short."
+    ]
 
 
 def _followed(

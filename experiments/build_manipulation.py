@@ -8,7 +8,6 @@ or with `--limit 0`, the counts are all it does. Interrupted, the same command g
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +32,7 @@ from core.speech.engine import Engine, SpeechError
 from core.speech.kokoro import Kokoro
 from core.speech.listening import recogniser
 from core.speech.loudness import CEILING_DBTP, TARGET_LUFS
-from core.speech.rendering import Phase1, cast, clips, jobs, missing, speak, unspoken
+from core.speech.rendering import cast, clips, jobs, missing, speak, unspoken
 from core.speech.speaker import embedder
 from core.speech.voices import voice_pool
 from experiments import speakers
@@ -49,6 +48,7 @@ from experiments.options import (
     whole,
 )
 from experiments.output_lock import FolderInUseError, disk_sentence, only_one
+from experiments.speaking import Progress
 
 OPTIONS = {
     "source": ("", "CSV with the columns ID, Dialogue, Manipulative, Technique, Vulnerability"),
@@ -242,7 +242,7 @@ def rendered(build: Build, engine: Engine) -> tuple[Dataset, list[LeftOut]]:
         f"{len(turns):,} turns, {len(todo):,} of them to be spoken "
         f"({sum(len(job.text) for job in todo):,} characters)."
     )
-    phase1 = speak(engine, turns, build.turns, build.workers, _Progress())
+    phase1 = speak(engine, turns, build.turns, build.workers, Progress())
     rows = []
     for dialogue, clip in clips(engine, build.dialogues, casting, build.turns):
         path = build.output / "audio" / f"{dialogue.dialogue_id}.flac"
@@ -347,26 +347,6 @@ def _voices_kept(dataset: Dataset) -> str:
         return f"Whether speakers keep their voices was not checked: {error}"
     turns = speakers.likenesses(dataset.folder, dataset.items, embed)
     return speakers.report(dataset.name, turns, len(dataset.items))
-
-
-class _Progress:
-    """A line on stderr every few seconds."""
-
-    def __init__(self, every_s: float = 5.0) -> None:
-        self._every_s = every_s
-        self._began = self._said = time.monotonic()
-
-    def __call__(self, result: Phase1, todo: int) -> None:
-        now = time.monotonic()
-        if now - self._said < self._every_s and result.spoken < todo:
-            return
-        self._said = now
-        rate = result.characters / (now - self._began)
-        print(
-            f"spoken {result.spoken:,} of {todo:,} turns, {rate:.0f} characters/s, "
-            f"{len(result.failures)} failed",
-            file=sys.stderr,
-        )
 
 
 if __name__ == "__main__":

@@ -45,11 +45,11 @@ def clips_of(plan: Plan, items: pd.DataFrame) -> Clips:
 
     if set(plan.settings.conditions) == {"TO"}:
         return Clips()
-    found = _decoded(plan, items)
+    found = decoded(plan, items)
     names = {**found.names, **dict.fromkeys(found.reasons, NO_CLIP)}
     shown = plan.selection.exemplars
     if len(shown) and plan.card.capabilities.clips_per_prompt > len(shown):
-        of_exemplars = _decoded(plan, shown)
+        of_exemplars = decoded(plan, shown)
         for item_id, reason in of_exemplars.reasons.items():
             raise TaskError(
                 f"exemplars: the clip of {item_id} cannot be played ({reason}); choose others."
@@ -58,7 +58,7 @@ def clips_of(plan: Plan, items: pd.DataFrame) -> Clips:
     return Clips(names, found.reasons, found.silent)
 
 
-def _decoded(plan: Plan, items: pd.DataFrame) -> Clips:
+def decoded(plan: Plan, items: pd.DataFrame) -> Clips:
     """As `Clips`, but an item without a clip has no name."""
     from core.audio import AudioError, prepare_clips
 

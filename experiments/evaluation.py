@@ -24,6 +24,7 @@ from experiments.run_folder import RunFolder, run_folder, write_json
 from experiments.runners import Job, Runner, Site, runner
 from experiments.settings import ROOT, Settings, SettingsError
 from experiments.study_tables import write_tables
+from experiments.ways import read
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from core.metrics.estimate import Estimate
     from core.prompts import Template
     from core.tasks import Table, Task
+    from core.variants import Variant
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,15 @@ class Plan:
         return checked_settings(self.task.NAME, self.task.SETTINGS, self.settings.of_task)
 
     @property
+    def variants(self) -> tuple[Variant, ...]:
+        """What the task's flags ask for beside the conditions.
+
+        Raises:
+            TaskError: a flag that has nothing to work on.
+        """
+        return self.task.variants(self.settings.of_task, self.settings.conditions)
+
+    @property
     def weights(self) -> Path:
         """The model's folder of weights, under UNDERTONE_WEIGHTS or weights/ of this clone."""
         return Path(os.environ.get("UNDERTONE_WEIGHTS") or ROOT / "weights") / self.card.name
@@ -70,7 +81,10 @@ class Plan:
 
 @dataclass
 class Evaluation:
-    """What came out; `requests` says how many were planned, `reused` how many had answers."""
+    """What came out; `requests` says how many were planned, `reused` how many had answers.
+
+    `estimates` are of the conditions, `variants` of what differs between a variant and its own.
+    """
 
     plan: Plan
     items: pd.DataFrame
@@ -79,6 +93,7 @@ class Evaluation:
     estimates: Sequence[Estimate]
     templates: Sequence[Template]
     tables: Sequence[Table] = ()
+    variants: Sequence[Estimate] = ()
     notes: Sequence[str] = ()
     reused: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
@@ -104,6 +119,7 @@ def prepare(settings: Settings) -> Plan:
             f"conditions: {chosen.NAME} has no {', '.join(absent)}; it has "
             f"{', '.join(chosen.CONDITIONS)}."
         )
+    chosen.variants(settings.of_task, settings.conditions)
     dataset = _dataset(settings, chosen)
     selection = chosen.select(dataset.items, seed=settings.seed, settings=settings.of_task)
     few = settings.limit or 0
@@ -147,13 +163,16 @@ def carry_out(plan: Plan, log: Path | None = None) -> Evaluation:
     items = items.head(plan.settings.limit or len(items))
     with asked(plan, items, lambda: _run(plan, log, clock)) as answers:
         clock.lap("prepare")
-        predictions = _predictions(plan, answers)
+        predictions, of_variants = _predictions(plan, answers)
     settings = plan.settings
-    predictions = _checked(predictions, plan.task, plan.folder.predictions)
+    predictions = _checked(predictions, plan, plan.folder.predictions)
     _write_table(predictions, plan.folder.predictions)
+    of_variants = _kept_variants(of_variants, plan)
     estimates = plan.task.score(predictions, resamples=settings.resamples, seed=settings.seed)
     write_json(plan.folder.metrics, [_as_json(estimate) for estimate in estimates])
-    tables = plan.task.report(predictions, resamples=settings.resamples, seed=settings.seed)
+    drawn = {"resamples": settings.resamples, "seed": settings.seed}
+    beyond = plan.task.beyond(predictions, of_variants, items, settings=settings.of_task, **drawn)
+    tables = [*plan.task.report(predictions, **drawn), *beyond.tables]
     write_tables(tables, plan.folder.tables)
     clock.lap("score")
     evaluation = Evaluation(
@@ -164,6 +183,7 @@ def carry_out(plan: Plan, log: Path | None = None) -> Evaluation:
         estimates=estimates,
         templates=plan.task.prompts(settings.of_task),
         tables=tables,
+        variants=beyond.estimates,
         notes=[
             *plan.task.notes(
                 settings.of_task,
@@ -172,6 +192,9 @@ def carry_out(plan: Plan, log: Path | None = None) -> Evaluation:
                 plan.card.capabilities.clips_per_prompt,
             ),
             *_nothing_to_rate(items, answers.clips.silent, settings.conditions),
+            # Of one change in two conditions the same is to be said.
+            *dict.fromkeys(note for way in answers.ways for note in way.notes),
+            *beyond.notes,
         ],
         reused=answers.reused,
         seconds=clock.laps,
@@ -180,19 +203,35 @@ def carry_out(plan: Plan, log: Path | None = None) -> Evaluation:
     return evaluation
 
 
-def _predictions(plan: Plan, answers: Asked) -> pd.DataFrame:
-    """All chunks' predictions, one condition after the other, each in the order of the items."""
+def _predictions(plan: Plan, answers: Asked) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """All chunks' predictions, of the conditions and of the variants."""
+    chunks = [
+        read(plan, chunk.items, answers.ways, chunk.planned, chunk.responses)
+        for chunk in answers.chunks()
+    ]
+    conditions, variants = zip(*chunks, strict=True)
+    return _in_order(conditions), _in_order(variants)
+
+
+def _in_order(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """One condition after the other, each in the order of the items."""
     import pandas as pd
 
-    table = pd.concat(
-        [
-            plan.task.predict(chunk.planned, chunk.responses, chunk.items, plan.settings.of_task)
-            for chunk in answers.chunks()
-        ],
-        ignore_index=True,
-    )
+    table = pd.concat(parts, ignore_index=True)
     place = {name: number for number, name in enumerate(dict.fromkeys(table["condition"]))}
-    return table.iloc[table["condition"].map(place).argsort(kind="stable")].reset_index(drop=True)
+    order = table["condition"].map(place).to_numpy().argsort(kind="stable")
+    return table.iloc[order].reset_index(drop=True)
+
+
+def _kept_variants(predictions: pd.DataFrame, plan: Plan) -> pd.DataFrame:
+    """The variants' predictions, checked and in a file of their own; no file where none is."""
+    path = plan.folder.variants
+    if not plan.variants:
+        path.unlink(missing_ok=True)
+        return predictions
+    predictions = _checked(predictions, plan, path)
+    _write_table(predictions, path)
+    return predictions
 
 
 NAMED = 5
@@ -254,12 +293,13 @@ def _dataset(settings: Settings, task: Task) -> Dataset:
     return checked_dataset(settings.data, settings.task, schema(audio=audio))
 
 
-def _checked(predictions: pd.DataFrame, task: Task, path: Path) -> pd.DataFrame:
+def _checked(predictions: pd.DataFrame, plan: Plan, path: Path) -> pd.DataFrame:
     from validation import schemas
 
-    return schemas.validated(
-        predictions, schemas.predictions(task.LABELS, extra=task.COLUMNS), str(path)
-    )
+    named = [variant.name for variant in plan.variants] if path == plan.folder.variants else None
+    task = plan.task
+    schema = schemas.predictions(task.LABELS, extra=task.COLUMNS, variants=named)
+    return schemas.validated(predictions, schema, str(path))
 
 
 def _hears(conditions: Sequence[str]) -> bool:

@@ -30,7 +30,7 @@ def save_confusion(predictions: pd.DataFrame, title: str, path: Path) -> None:
     labels = [name[2:] for name in predictions.columns if name.startswith("p_")]
     conditions = list(dict.fromkeys(predictions["condition"]))
     side = 1.1 + 0.5 * len(labels)
-    figure = _figure(0.8 + len(conditions) * side, side + 1.4)
+    figure = new_figure(0.8 + len(conditions) * side, side + 1.4)
     panels = np.atleast_1d(np.asarray(figure.subplots(1, len(conditions), sharey=True)))
     for axes, condition in zip(panels, conditions, strict=True):
         rows = predictions[predictions["condition"] == condition]
@@ -59,7 +59,7 @@ def save_forest(
     columns = min(3, max(1, len(panels)))
     lines = math.ceil(len(panels) / columns) or 1
     tallest = max((len(rows) for rows in panels.values()), default=1)
-    figure = _figure(3.2 * columns, 0.6 + lines * (0.8 + 0.3 * tallest))
+    figure = new_figure(3.2 * columns, 0.6 + lines * (0.8 + 0.3 * tallest))
     axes = np.asarray(figure.subplots(lines, columns, squeeze=False)).ravel()
     for place, (name, rows) in zip(axes, panels.items(), strict=False):
         _draw_forest(place, name, rows)
@@ -69,7 +69,8 @@ def save_forest(
     figure.savefig(path, dpi=DOTS_PER_INCH)
 
 
-def _figure(width: float, height: float) -> Figure:
+def new_figure(width: float, height: float) -> Figure:
+    """A figure of this size in inches, laid out by itself."""
     # Not pyplot: it keeps every figure alive and asks for a display.
     from matplotlib.figure import Figure
 

@@ -30,6 +30,7 @@ from experiments.table import (
     undefined_reasons,
 )
 from experiments.tracking import MOST_METRICS, Record
+from experiments.trajectory_figure import save_trajectories
 from experiments.worst import save_worst
 
 INTERVALS = "zz_interval"
@@ -54,7 +55,7 @@ def record_of(evaluation: Evaluation, staging: Path, *, sound: bool = False) -> 
         name=name,
         parameters={f"undertone.{k}": said for k, said in parameters(evaluation).items()},
         tags=tags(evaluation),
-        metrics=metrics(evaluation.estimates, answered),
+        metrics=metrics(evaluation.estimates, answered, evaluation.variants),
         note=note(evaluation, answered),
         files=staging,
         tables=item_tables(evaluation.predictions),
@@ -71,8 +72,16 @@ def record_of(evaluation: Evaluation, staging: Path, *, sound: bool = False) -> 
     )
 
 
-def metrics(estimates: Sequence[Estimate], answered: Sequence[Coverage]) -> dict[str, float]:
-    """MLflow names and values: figures, what they rest on, ends while there is room."""
+def metrics(
+    estimates: Sequence[Estimate],
+    answered: Sequence[Coverage],
+    variants: Sequence[Estimate] = (),
+) -> dict[str, float]:
+    """MLflow names and values: figures, what they rest on, variants and ends while there is room.
+
+    Args:
+        variants: one figure each; all of them are in `tables/`, whatever fits here.
+    """
     conditions = {row.condition for row in answered}
     named = {name_of(e, conditions): e.value for e in estimates}
     for row in answered:
@@ -80,6 +89,8 @@ def metrics(estimates: Sequence[Estimate], answered: Sequence[Coverage]) -> dict
         named[f"n/{row.condition}"] = row.n
         for status, count in row.counts.items():
             named[f"{status}/{row.condition}"] = count
+    room = MOST_METRICS - len(named)
+    named |= {name_of(e, conditions): e.value for e in variants[:room]}
     ends = {
         f"{INTERVALS}/{name_of(e, conditions).replace('/', '.')}.{side}": end
         for e in estimates
@@ -154,7 +165,7 @@ def note(evaluation: Evaluation, answered: Sequence[Coverage]) -> str:
 def _stage(evaluation: Evaluation, staging: Path, title: str) -> None:
     folder = evaluation.plan.folder
     files = (folder.predictions, folder.metrics, folder.requests, folder.responses)
-    for path in (*files, folder.work, folder.log):
+    for path in (*files, folder.variants, folder.work, folder.log):
         if path.exists():
             shutil.copy2(path, staging / path.name)
     if folder.tables.exists():
@@ -171,6 +182,11 @@ def _stage(evaluation: Evaluation, staging: Path, title: str) -> None:
     save_forest_page(evaluation.estimates, conditions, title, figures / "1_forest.html")
     save_confusion(evaluation.predictions, title, figures / "2_confusion.png")
     save_confusion_page(evaluation.predictions, title, figures / "2_confusion.html")
+    if evaluation.variants:
+        save_forest(evaluation.variants, conditions, title, figures / "3_variants.png")
+    for table in evaluation.tables:
+        if table.name == "trajectories":
+            save_trajectories(table.frame, conditions, title, figures / "4_trajectories.png")
 
 
 def _stage_worst(evaluation: Evaluation, path: Path, title: str) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain
@@ -22,9 +22,10 @@ from containers.runtime.answered import Answered
 from containers.runtime.answers import AnswerFile, BusyError
 from core.protocol import ProtocolError, Request, Response, write_requests
 from core.replacing import replacing
-from experiments.clips import NO_CLIP, Clips, clips_of
+from experiments.clips import Clips, clips_of
 from experiments.planned_file import PlannedFile
 from experiments.runners import RunnerError
+from experiments.ways import Way, first_round, follow_ups, undecodable, ways_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,6 +56,7 @@ class Asked:
     """All requests of a run and what came back, to be read chunk by chunk.
 
     Attributes:
+        ways: the conditions, then each variant.
         requests: how many were planned, those never sent among them.
         reused: requests that had an answer before.
         rounds: how often the model was given requests or would have been.
@@ -63,6 +65,7 @@ class Asked:
     plan: Plan
     items: pd.DataFrame
     clips: Clips
+    ways: Sequence[Way]
     planned: PlannedFile
     answers: Answered
     requests: int = 0
@@ -79,9 +82,9 @@ class Asked:
 
     def chunk(self, number: int) -> Chunk:
         planned = self.planned.of(number)
-        undecodable = _undecodable(planned, self.clips.reasons)
-        answers = self.answers.of(e.request.id for e in planned if e.request.id not in undecodable)
-        return Chunk(self.items_of(number), planned, answers | undecodable)
+        unplayable = undecodable(planned, self.ways)
+        answers = self.answers.of(e.request.id for e in planned if e.request.id not in unplayable)
+        return Chunk(self.items_of(number), planned, answers | unplayable)
 
     def items_of(self, number: int) -> pd.DataFrame:
         return self.items.iloc[number * CHUNK : (number + 1) * CHUNK]
@@ -96,17 +99,18 @@ def asked(plan: Plan, items: pd.DataFrame, run: Callable[[], None]) -> Iterator[
         run: has the model answer what the request file holds and the response file does not.
 
     Raises:
-        TaskError: an exemplar whose clip cannot be played.
+        TaskError: an exemplar whose clip cannot be played, clips of a variant that cannot be made.
         RunnerError: from `run`.
     """
     clips = clips_of(plan, items)
+    ways = ways_of(plan, items, clips)
     # Without a name: they end with the process, and nobody else can write into them.
     with (
         tempfile.TemporaryFile(dir=plan.folder.results) as planned,
         tempfile.TemporaryFile(dir=plan.folder.results) as sent,
     ):
         answers = Answered(plan.folder.responses)
-        found = Asked(plan, items, clips, PlannedFile(planned), answers)
+        found = Asked(plan, items, clips, ways, PlannedFile(planned), answers)
         chunks: Sequence[int] = found.numbers()
         while chunks:
             # Answers that call for nothing more never will: they do not change.
@@ -177,9 +181,11 @@ class _Planning:
             self.about.append(number)
             self.planned += len(more)
             self.asked.planned.add(number, more)
-            undecodable = _undecodable(more, self.asked.clips.reasons)
+            unplayable = undecodable(more, self.asked.ways)
             # This round's alone: a failure of an earlier one is not tried again on its way.
-            askable = [entry.request for entry in more if entry.request.id not in undecodable]
+            # Two ways may come to one question, as two rises in level that full scale stops.
+            asked = {entry.request.id: entry.request for entry in more}
+            askable = [request for name, request in asked.items() if name not in unplayable]
             self.askable += len(askable)
             missing = {r.id for r in askable if not self.asked.answers.is_final(r.id)}
             self.known += len(askable) - len(missing) + self._carry_over(missing)
@@ -188,20 +194,9 @@ class _Planning:
     def _more(self, number: int) -> list[PlannedRequest]:
         asked = self.asked
         if not asked.rounds:
-            return first_round(asked.plan, asked.items_of(number), asked.clips.names)
+            return first_round(asked.plan, asked.items_of(number), asked.ways)
         chunk = asked.chunk(number)
-        plan = asked.plan
-        return plan.task.follow_up(
-            chunk.planned,
-            chunk.responses,
-            chunk.items,
-            seed=plan.settings.seed,
-            settings=plan.settings.of_task,
-            audio=asked.clips.names,
-            model_digest=plan.model_digest,
-            exemplars=plan.selection.exemplars,
-            clips_per_prompt=plan.card.capabilities.clips_per_prompt,
-        )
+        return follow_ups(asked.plan, chunk.items, asked.ways, chunk.planned, chunk.responses)
 
     def _carry_over(self, missing: set[str]) -> int:
         """Take the answers to these very requests from this model's folders of the same dataset.
@@ -247,7 +242,7 @@ def _assert_answered(asked: Asked, planning: _Planning) -> None:
     A request that failed has its status and its reason; one without either was never tried,
     and figures from what is left would be a part that passes for the whole.
     """
-    ids = (name for number in planning.about for name in asked.planned.newest_ids(number))
+    ids = (name for number in planning.about for name in set(asked.planned.newest_ids(number)))
     answered = sum(name in asked.answers for name in ids)
     if left := planning.askable - answered:
         raise RunnerError(
@@ -255,45 +250,3 @@ def _assert_answered(asked: Asked, planning: _Planning) -> None:
             f"{planning.askable} requests: something in its adapter ended the process. What it "
             "had answered is kept: the same command goes on where it stopped."
         )
-
-
-def first_round(plan: Plan, items: pd.DataFrame, audio: Mapping[str, str]) -> list[PlannedRequest]:
-    """The requests of all conditions, checked to be about the same items in the same context.
-
-    An item without a clip is planned like any other, so that it has its row and its reason in
-    the predictions; its requests are only never sent.
-    """
-    from core.modality import assert_paired
-
-    planned: list[PlannedRequest] = []
-    by_condition: dict[str, dict[str, Request]] = {}
-    for condition in plan.settings.conditions:
-        entries = plan.task.plan(
-            items,
-            condition,
-            seed=plan.settings.seed,
-            settings=plan.settings.of_task,
-            audio=audio,
-            model_digest=plan.model_digest,
-            exemplars=plan.selection.exemplars,
-            clips_per_prompt=plan.card.capabilities.clips_per_prompt,
-        )
-        of_items: dict[str, Request] = {}
-        for entry in entries:
-            of_items.setdefault(entry.item_id, entry.request)
-        by_condition[condition] = of_items
-        planned += entries
-    assert_paired(by_condition)
-    return planned
-
-
-def _undecodable(
-    planned: Iterable[PlannedRequest], reasons: Mapping[str, str]
-) -> dict[str, Response]:
-    if not reasons:
-        return {}
-    return {
-        entry.request.id: Response(entry.request.id, "audio_error", reason=reasons[entry.item_id])
-        for entry in planned
-        if any(part.get("audio") == NO_CLIP for part in entry.request.parts)
-    }

@@ -57,6 +57,11 @@ class RunFolder:
         return self.results / "predictions.parquet"
 
     @property
+    def variants(self) -> Path:
+        """Predictions of variants; only for a run that asked for some."""
+        return self.results / "variants.parquet"
+
+    @property
     def work(self) -> Path:
         """What the model's process says of its work; only where a runner leaves it."""
         return self.path / "work.json"

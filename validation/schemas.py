@@ -189,12 +189,15 @@ def responses() -> pa.DataFrameSchema:
     )
 
 
-def predictions(labels: Sequence[str], *, extra: Sequence[str] = ()) -> pa.DataFrameSchema:
+def predictions(
+    labels: Sequence[str], *, extra: Sequence[str] = (), variants: Sequence[str] | None = None
+) -> pa.DataFrameSchema:
     """Predictions of a task: one row an item and condition, whatever came back.
 
     Args:
         labels: the task's; each has a column `p_<label>`.
         extra: further columns of the task, of any content.
+        variants: names that stand where the conditions stand, for a table of variants.
     """
     label = one_of(labels)
     return table_schema(
@@ -202,7 +205,7 @@ def predictions(labels: Sequence[str], *, extra: Sequence[str] = ()) -> pa.DataF
             "item_id": column(NAME),
             "prediction": column(label, nullable=True),
             "gold": column(label),
-            "condition": column(one_of(CONDITIONS)),
+            "condition": column(one_of(CONDITIONS if variants is None else variants)),
             "status": column(one_of(STATUSES)),
             "reason": column(TEXT, nullable=True),
             "expected": column(number(), nullable=True),

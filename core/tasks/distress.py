@@ -28,7 +28,7 @@ from core.stats import paired
 from core.stats.bootstrap import difference
 from core.task_settings import Setting, whole, word
 from core.tasks import Beyond, PlannedRequest, Table, TaskError, checked_settings
-from core.trajectories import changes_table, trajectory
+from core.trajectories import changes_table, few_sessions, trajectory
 from core.variants import (
     Variant,
     hearing_setting,
@@ -260,6 +260,7 @@ def beyond(
     if chosen["trajectories"] == "true":
         turns = trajectory(cells, items)
         followed = changes_table(cells, turns, **drawn)
+        found.notes += few_sessions(turns)
         found.tables += [
             Table("changes", "trajectories: changes from turn to turn, as labelled", followed),
             Table("trajectories", "distress over each session", turns, shown=False),

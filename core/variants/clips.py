@@ -20,6 +20,7 @@ import scipy
 import soxr
 
 from core.audio import RATE_HZ, holds_clip, read_samples, write_clip
+from core.replacing import replacing
 from core.seeds import generator, seed_of
 from core.variants.degradation import Degradation, Samples, UnchangedError, degraded
 
@@ -154,9 +155,9 @@ def _remembered(entry: Path) -> _Kept | None:
 
 def _remember(entry: Path, made: _Kept) -> None:
     entry.parent.mkdir(parents=True, exist_ok=True)
-    part = entry.with_name(f".{entry.name}.{os.getpid()}.part")
-    part.write_text(json.dumps(vars(made)), encoding="ascii")
-    part.replace(entry)
+    # A lost entry costs one making, so it is not synced.
+    with replacing(entry, durable=False) as stream:
+        stream.write(json.dumps(vars(made)).encode())
 
 
 def _cores() -> int:

@@ -20,10 +20,11 @@ from core.variants.tables import (
     variants_table,
 )
 
+COLUMNS = "drop: how much worse; changed: share of other answers; shift: of the expected value"
 TITLES = {
-    "hearing": "does it hear? AT with another clip; drop: how much worse than AT",
-    "robustness": "robustness: the same clips made worse; drop: how much worse than without",
-    "prompts": "prompt sensitivity: asked in other words; drop: how much worse than before",
+    "hearing": f"does it hear? AT with another clip ({COLUMNS})",
+    "robustness": f"robustness: the same clips made worse ({COLUMNS})",
+    "prompts": f"prompt sensitivity: asked in other words ({COLUMNS})",
 }
 
 

@@ -214,10 +214,10 @@ def prompts_notes(compared: Comparison, variants: Sequence[Variant]) -> list[str
         known = {name: value for name, value in values.items() if not math.isnan(value)}
         if len(known) > 1:
             low, high = min(known, key=known.__getitem__), max(known, key=known.__getitem__)
-            said.append(
-                f"prompts, {base}: {compared.measure.name} from {known[low]:.2f} ({low}) to "
-                f"{known[high]:.2f} ({high}) over {len(known)} wordings."
-            )
+            ends = f"from {known[low]:.2f} ({low}) to {known[high]:.2f} ({high}) over"
+            if known[low] == known[high]:
+                ends = f"{known[low]:.2f} in all"
+            said.append(f"prompts, {base}: {compared.measure.name} {ends} {len(known)} wordings.")
     return said
 
 
