@@ -102,12 +102,12 @@ def _write_guideline(sheet: Any, annotator: str) -> None:
     from openpyxl.styles import Alignment, Font
 
     sheet.title = GUIDELINE
-    _put(sheet["A1"], "This workbook is for")
-    _put(sheet[OWNER_CELL], annotator)
+    put(sheet["A1"], "This workbook is for")
+    put(sheet[OWNER_CELL], annotator)
     sheet["A1"].font = sheet[OWNER_CELL].font = Font(bold=True)
     guideline = Path(__file__).with_name("annotation_guideline.txt").read_text(encoding="utf-8")
     for row, line in enumerate(guideline.splitlines(), start=3):
-        _put(sheet.cell(row, 1), line)
+        put(sheet.cell(row, 1), line)
         sheet.merge_cells(start_row=row, end_row=row, start_column=1, end_column=2)
         sheet.cell(row, 1).alignment = Alignment(wrap_text=True, vertical="top")
         sheet.row_dimensions[row].height = POINTS_A_LINE * max(1, ceil(len(line) / 110))
@@ -120,9 +120,9 @@ def _write_row(
 ) -> None:
     from openpyxl.styles import Alignment, Font, PatternFill, Protection
 
-    _put(sheet.cell(row, 1), code if part == 1 else f"{code} ({part})")
+    put(sheet.cell(row, 1), code if part == 1 else f"{code} ({part})")
     cell = sheet.cell(row, 2)
-    _put(cell, content)
+    put(cell, content)
     cell.alignment = Alignment(wrap_text=True, vertical="top")
     answer = sheet.cell(row, 3)
     if part == 1:
@@ -136,7 +136,8 @@ def _write_row(
     sheet.row_dimensions[row].height = POINTS_A_LINE * (lines + 0.5)
 
 
-def _put(cell: Any, text: str) -> None:
+def put(cell: Any, text: str) -> None:
+    """Words into a cell as words: never a formula, and the same when read back."""
     cell.value = _ESCAPE_LIKE.sub("_x005F_", text)
     # Set after the value, which makes a formula of every text that begins with "=".
     cell.data_type = "s"
@@ -149,7 +150,7 @@ def _finish(sheet: Worksheet, mode: Modality, last: int) -> None:
     from openpyxl.worksheet.datavalidation import DataValidation
 
     for number, title in enumerate(HEADERS[mode], start=1):
-        _put(sheet.cell(1, number), title)
+        put(sheet.cell(1, number), title)
         sheet.cell(1, number).font = Font(bold=True)
         sheet.cell(1, number).alignment = Alignment(wrap_text=True)
     for column, width in zip("ABC", (18, CHARACTERS_A_LINE + 5, 18), strict=True):
@@ -244,7 +245,7 @@ def _read_tab(sheet: Worksheet, file: str, owner: str, mode: Modality) -> Read:
                 found = f"{rating!r} in a row that goes on with {continued[1]}"
                 problems.append(Problem(file, f"{sheet.title}!C{row}", "nothing", found))
             if latest and answers[latest].code == continued[1]:
-                contents[latest].append(_text(content))
+                contents[latest].append(text_of(content))
             else:
                 found = "this row somewhere else"
                 problems.append(Problem(file, place, f"it right below {continued[1]}", found))
@@ -253,7 +254,7 @@ def _read_tab(sheet: Worksheet, file: str, owner: str, mode: Modality) -> Read:
         if cells[2].data_type == "f":
             instead = f"the formula {getattr(rating, 'text', rating)}"
         latest = row
-        contents[row] = [_text(content)]
+        contents[row] = [text_of(content)]
         answers[row] = Answer(
             file, owner, mode, written, rating, f"{sheet.title}!C{row}", place, None, instead
         )
@@ -278,6 +279,7 @@ def _beside(sheet: Worksheet, file: str, cells: Sequence[Any]) -> list[str]:
     ]
 
 
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
+    """What `put` was given, from a cell's value."""
     text = "" if value is None else str(value)
     return _ESCAPED.sub("_", text.replace("_x000D_", ""))

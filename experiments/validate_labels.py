@@ -1,7 +1,8 @@
 """`mlflow run . -e validate_labels`: study 1's labels held against experts' ratings.
 
-From a CSV of ratings: the experts' agreement, each of them and their median beside
-the labels, and, given predictions, whether models rank alike on the experts' turns.
+From a CSV of ratings, or the filled sheets of ratings_export: the experts' agreement, each
+of them and their median beside the labels, and, given predictions, whether models rank
+alike on the experts' turns.
 Prints all of it and logs it to MLflow. The statistics are `validation`'s.
 """
 
@@ -19,6 +20,7 @@ from experiments.options import (
     existing_folder,
     one_of,
     read_options,
+    truth,
     whole,
 )
 from experiments.settings import MOST_RESAMPLES
@@ -29,7 +31,13 @@ if TYPE_CHECKING:
     from validation.ratings import Ratings
 
 OPTIONS: dict[str, tuple[str, str]] = {
-    "ratings": ("", "CSV: a column an expert, or columns item, rater and rating; levels 1-5"),
+    "ratings": (
+        "",
+        "CSV: a column an expert, or columns item, rater and rating, levels 1-5; or the folder "
+        "with filled sheets of ratings_export",
+    ),
+    "key": ("", "of filled sheets: private/key.json; empty: the one in that folder"),
+    "skip_invalid": ("false", "of filled sheets: true leaves faulty cells out and lists them"),
     "data": ("", "dataset folder whose labels are judged; empty: a column of the ratings"),
     "reference": ("", "column with the labels, where no dataset is given; empty: named like one"),
     "predictions": ("", "folder of a dataset's runs, a folder a model; empty: no ranking"),
@@ -41,9 +49,10 @@ OPTIONS: dict[str, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class Asked:
-    """What to validate; each field as in `OPTIONS`."""
+    """What to validate; each field as in `OPTIONS`, `source` what `ratings` was given as."""
 
     ratings: Path
+    source: Path
     data: Path | None
     reference: str
     predictions: Path | None
@@ -82,7 +91,8 @@ def settings_from(words: Mapping[str, str]) -> Asked:
     if data and words["reference"]:
         raise OptionError("data and reference: give one of them, both say what the labels are.")
     return Asked(
-        ratings=existing_file("ratings", words["ratings"]),
+        ratings=_ratings_file(words),
+        source=Path(words["ratings"]).expanduser(),
         data=existing_folder("data", data) if data else None,
         reference=words["reference"],
         predictions=existing_folder("predictions", predictions) if predictions else None,
@@ -90,6 +100,22 @@ def settings_from(words: Mapping[str, str]) -> Asked:
         resamples=whole("resamples", words["resamples"], MOST_RESAMPLES),
         seed=whole("seed", words["seed"]),
     )
+
+
+def _ratings_file(words: Mapping[str, str]) -> Path:
+    """The CSV, made of filled sheets where a folder is given."""
+    if not Path(words["ratings"]).expanduser().is_dir() or not words["ratings"]:
+        for name in ("key", "skip_invalid"):
+            if words[name] != OPTIONS[name][0]:
+                raise OptionError(f"{name}: only a folder of filled sheets takes it.")
+        return existing_file("ratings", words["ratings"])
+    from experiments.filled_ratings import read_filled
+
+    key = existing_file("key", words["key"]) if words["key"] else None
+    skip = truth("skip_invalid", words["skip_invalid"])
+    filled = read_filled(Path(words["ratings"]).expanduser(), key, skip_invalid=skip)
+    print("\n".join(filled.notes))
+    return filled.path
 
 
 def _validated(asked: Asked) -> Validation:
@@ -208,9 +234,10 @@ def _log(asked: Asked, found: Validation) -> None:
     from experiments.tracking import Record, how_to_look, tracked_run, write
 
     content = sha256(asked.ratings.read_bytes()).hexdigest()
-    parameters = {name: str(getattr(asked, name) or "") for name in OPTIONS if name != "ratings"}
+    left_out = ("ratings", "key", "skip_invalid")
+    parameters = {name: str(getattr(asked, name) or "") for name in OPTIONS if name not in left_out}
     study = found.study
-    name = of_ratings("validate_labels", asked.ratings)
+    name = of_ratings("validate_labels", asked.source)
     with TemporaryDirectory() as folder, tracked_run(name) as run:
         agreement_files.save_files(study, Path(folder))
         record = Record(
