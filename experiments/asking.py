@@ -7,12 +7,14 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from containers.runtime.answers import AnswerFile, BusyError
 from containers.runtime.card import Card, read_card
 from core import describing
 from core.audio import AudioError, prepare_clips
@@ -23,7 +25,7 @@ from experiments import gpt_audio
 from experiments.gpt_audio import is_gpt_audio
 from experiments.options import OptionError
 from experiments.rounds import FAILED
-from experiments.runners import Job, Site, runner
+from experiments.runners import Job, RunnerError, Site, runner
 from experiments.runners._endpoint import Endpoint
 from experiments.settings import ROOT
 from experiments.spoken_files import read_table, write_table
@@ -57,6 +59,7 @@ def ask(asked: Asked, run: Callable[[Job], None] | None = None) -> str:
         seed=asked.seed,
         model_digest=way.digest,
     )
+    _repair(_responses(asked))
     todo = _todo(planned, read_responses(_responses(asked)))
     said = _amount(items, planned, todo, asked)
     if way.host:
@@ -153,6 +156,22 @@ def _to_a_model(asked: Asked, given: Callable[[Job], None] | None) -> Way:
 
 def _note(line: str) -> None:
     print(line, file=sys.stderr)
+
+
+def _repair(responses: Path) -> None:
+    """Take out an answer that a kill cut short, and say so.
+
+    Raises:
+        RunnerError: another process is writing the answers.
+    """
+    if not responses.exists():
+        return
+    try:
+        with closing(AnswerFile(responses)) as answers:
+            if answers.repair:
+                print(answers.repair, file=sys.stderr)
+    except BusyError as error:
+        raise RunnerError(str(error)) from error
 
 
 def _job(asked: Asked, card: Card, precision: str, site: Site) -> Job:

@@ -9,15 +9,18 @@ value or the dataset is wrong; 130 and 143 after ctrl-C and SIGTERM.
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from experiments.settings import Settings, SettingsError, experiment_name, read_arguments
 from experiments.settings import settings_from as checked
 
 if TYPE_CHECKING:
-    from experiments.evaluation import Evaluation
+    from experiments.evaluation import Evaluation, Plan
+    from experiments.tracking import TrackedRun
 
 PURPOSE = "Evaluate one model on one task and dataset; track the run in MLflow."
 
@@ -66,43 +69,101 @@ def _guarded(settings: Settings) -> int:
 
 def run(settings: Settings) -> None:
     """Evaluate and record; everything is checked before the MLflow run is opened."""
-    from pathlib import Path
-    from tempfile import TemporaryDirectory
-
     from experiments import recorded
     from experiments.evaluation import carry_out, prepare
     from experiments.run_folder import held
     from experiments.runners import RunnerError
     from experiments.store_place import stays_here
-    from experiments.tracking import how_to_look, tracked_run, write
+    from experiments.tracking import TrackingError, how_to_look, tracked_run
 
     plan = prepare(settings)
     with held(plan.folder):
+        repaired = _repaired(plan)
         if known := recorded.find(plan.folder, settings):
             evaluation = carry_out(plan)
             if known.outcome == recorded.outcome(plan.folder, settings):
                 store = f"in MLflow since an earlier run ({known.run_id})"
                 _show(evaluation, store, how_to_look(known.uri, known.experiment_id))
                 return
-        with tracked_run(experiment_name(settings)) as tracked:
-            from experiments.record import record_of
-
-            try:
-                evaluation = carry_out(plan)
-            except RunnerError:
-                # The reason a model failed is in what its container printed.
-                if plan.folder.log.exists():
-                    tracked.client.log_artifact(tracked.run_id, str(plan.folder.log))
-                raise
-            with TemporaryDirectory(prefix="undertone-") as staging:
-                # Voices under a licence of their own are not sent to another machine.
+        experiment = experiment_name(settings)
+        found: Evaluation | None = None
+        try:
+            with tracked_run(experiment, recorded.earlier(plan.folder, settings)) as tracked:
+                recorded.note_opening(plan.folder, settings, tracked)
+                # Asked now: at the end the store may not answer.
                 sound = stays_here(tracked.uri, tracked.artifacts)
-                write(tracked, record_of(evaluation, Path(staging), sound=sound))
-        outcome = recorded.outcome(plan.folder, settings)
-        note = recorded.Recorded(outcome, tracked.uri, tracked.experiment_id, tracked.run_id)
-        recorded.remember(plan.folder, note)
+                try:
+                    found = carry_out(plan)
+                except RunnerError:
+                    # The reason a model failed is in what its container printed; a store that
+                    # cannot take it must not take the reason's place.
+                    with suppress(Exception):
+                        if plan.folder.log.exists():
+                            tracked.client.log_artifact(tracked.run_id, str(plan.folder.log))
+                    raise
+                found.notes = [*found.notes, *repaired]
+                _write(found, tracked, experiment, sound=sound)
+        except TrackingError as error:
+            if found is None:
+                raise
+            _show(found, "not in MLflow yet", _how_to_complete(plan))
+            raise TrackingError(
+                f"{error} The whole record is kept too; it alone is completed with: "
+                f"{_how_to_complete(plan)}"
+            ) from error
+        _is_written(plan, tracked)
     store = f"MLflow: opened in {tracked.opening_s:.1f} s, written in {tracked.writing_s:.1f} s"
-    _show(evaluation, store, how_to_look(tracked.uri, tracked.experiment_id))
+    _show(found, store, how_to_look(tracked.uri, tracked.experiment_id))
+
+
+def _repaired(plan: Plan) -> list[str]:
+    """Cut off what a kill left half written of an answer, and say so; no lines where nothing."""
+    from contextlib import closing
+
+    from containers.runtime.answers import AnswerFile, BusyError
+    from experiments.runners import RunnerError
+
+    if not plan.folder.responses.exists():
+        return []
+    try:
+        with closing(AnswerFile(plan.folder.responses)) as answers:
+            told = answers.repair
+    except BusyError as error:
+        raise RunnerError(str(error)) from error
+    if told:
+        print(told, file=sys.stderr)
+    return [told] if told else []
+
+
+def _write(evaluation: Evaluation, tracked: TrackedRun, experiment: str, *, sound: bool) -> None:
+    """Give MLflow all that was found, from a record that stays until MLflow has it.
+
+    Args:
+        sound: whether clips may go along; voices under a licence of their own are not sent to
+            another machine.
+    """
+    from experiments import recorded, unlogged
+    from experiments.record import record_of
+    from experiments.tracking import write
+
+    folder, settings = evaluation.plan.folder, evaluation.plan.settings
+    record = record_of(evaluation, unlogged.staging(folder.results), sound=sound)
+    outcome = recorded.outcome(folder, settings)
+    about = (folder.results, tracked.uri, experiment, tracked.run_id, outcome)
+    write(tracked, unlogged.keep(unlogged.Unlogged(*about, record)))
+
+
+def _is_written(plan: Plan, tracked: TrackedRun) -> None:
+    from experiments import recorded, unlogged
+
+    outcome = recorded.outcome(plan.folder, plan.settings)
+    known = recorded.Recorded(outcome, tracked.uri, tracked.experiment_id, tracked.run_id)
+    recorded.remember(plan.folder, known)
+    unlogged.discard(plan.folder.results)
+
+
+def _how_to_complete(plan: Plan) -> str:
+    return f"mlflow run . -e log_results -P output={shlex.quote(str(plan.folder.results))}"
 
 
 def _show(evaluation: Evaluation, store: str, look: str) -> None:

@@ -64,6 +64,10 @@ def with_our_defaults(run: Callable[..., Any]) -> Callable[..., Any]:
         except Exception:
             ours = False
         if ours:
+            from experiments.store import be_brief
+
+            # Here and, since it is inherited, in the program.
+            be_brief()
             _fill_in(call.arguments)
         submitted = run(*call.args, **call.kwargs)
         if ours:
@@ -89,8 +93,9 @@ def _fill_in(call: dict[str, Any]) -> None:
     if "_mlflow_local_backend_run_id" in call["backend_config"]:
         return
     name = _experiment_of(str(call["entry_point"]), call["params"] or {}, folder)
+    _check_store()
     if _chosen_by_nobody:
-        from experiments.tracking import default_experiment
+        from experiments.store import default_experiment
 
         call["experiment_id"] = default_experiment(name)
 
@@ -103,6 +108,18 @@ def _name(submitted: Any) -> None:
         from experiments.tracking import name_after_command
 
         name_after_command(mlflow.MlflowClient(), submitted.run_id)
+
+
+def _check_store() -> None:
+    import click
+    import mlflow
+
+    from experiments.store import TrackingError, check_reachable
+
+    try:
+        check_reachable(mlflow.get_tracking_uri())
+    except TrackingError as error:
+        raise click.ClickException(str(error)) from error
 
 
 def _choose_python(config: dict[str, Any]) -> None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 
 from core.replacing import sweep
-from experiments.processes import Process, this_process
+from experiments.processes import as_words, from_words, this_process
 
 LOCK = ".lock"
 
@@ -48,17 +46,15 @@ def only_one(folder: Path, command: str) -> Iterator[None]:
                 "write into it too. Wait for it, end it, or give another output."
             ) from error
         stream.truncate(0)
-        stream.write(json.dumps(asdict(this_process())))
+        stream.write(as_words(this_process()))
         stream.flush()
         sweep(folder)
         yield
 
 
 def _holder(said: str) -> str:
-    try:
-        return Process(**json.loads(said)).said()
-    except (ValueError, TypeError):
-        return "unknown"
+    process = from_words(said)
+    return process.said() if process else "unknown"
 
 
 def disk_sentence(error: OSError, output: Path) -> str:

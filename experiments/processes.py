@@ -6,6 +6,7 @@ every container, and a store or a folder may be shared by many machines.
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 from dataclasses import asdict, dataclass
@@ -52,17 +53,16 @@ def this_process() -> Process:
     )
 
 
-def as_tags(process: Process, prefix: str) -> dict[str, str]:
-    """Its parts as words under names that begin with `prefix`."""
-    return {f"{prefix}.{name}": str(value) for name, value in asdict(process).items()}
+def as_words(process: Process) -> str:
+    """A process as one line that can be stored."""
+    return json.dumps(asdict(process))
 
 
-def from_tags(tags: dict[str, str], prefix: str) -> Process | None:
-    """The process such words name; None where they are not there."""
+def from_words(said: str) -> Process | None:
+    """The process such a line names; None where it is none."""
     try:
-        said = {name: tags.get(f"{prefix}.{name}", "") for name in Process.__annotations__}
-        return Process(**{**said, "pid": int(said["pid"])})  # type: ignore[arg-type]
-    except ValueError:
+        return Process(**json.loads(said))
+    except (ValueError, TypeError):
         return None
 
 

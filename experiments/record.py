@@ -19,6 +19,7 @@ from experiments.evaluation import Evaluation
 from experiments.figures import save_confusion, save_forest
 from experiments.interactive import save_confusion_page, save_forest_page
 from experiments.run_description import parameters, tags
+from experiments.store_place import WITH_SOUND
 from experiments.table import (
     Coverage,
     comparisons_grid,
@@ -50,7 +51,7 @@ def record_of(evaluation: Evaluation, staging: Path, *, sound: bool = False) -> 
     name = f"{plan.card.name} · {plan.task.NAME} · {len(evaluation.items)} items"
     _stage(evaluation, staging, name)
     if sound:
-        _stage_worst(evaluation, staging / "worst.html", name)
+        _stage_worst(evaluation, staging / WITH_SOUND, name)
     return Record(
         name=name,
         parameters={f"undertone.{k}": said for k, said in parameters(evaluation).items()},

@@ -13,14 +13,20 @@ import sqlite3
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from hashlib import sha256
+from importlib.metadata import version
 from pathlib import Path
+from urllib.request import urlopen
 
 from core.protocol import digest
+from experiments.run_description import PACKAGES
 from experiments.run_folder import RunFolder, write_json
 from experiments.settings import Settings
-from experiments.tracking import git_commit, store_uri
+from experiments.store import REACHED_WITHIN_S, is_server
+from experiments.tracking import Earlier, TrackedRun, git_commit, store_uri
 
 NOTE = "recorded.json"
+# Which MLflow run was opened for the results, from then until they stand in it.
+OPENED = "opened.json"
 _SQLITE = "sqlite:///"
 
 
@@ -32,6 +38,28 @@ class Recorded:
     uri: str
     experiment_id: str
     run_id: str
+
+
+def earlier(folder: RunFolder, settings: Settings) -> Earlier | None:
+    """The run that was opened for these results and never completed; None where there is none."""
+    try:
+        said = json.loads((folder.results / OPENED).read_bytes())
+        return Earlier(said["uri"], said["run_id"], said["asked"] == _asked(settings))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def note_opening(folder: RunFolder, settings: Settings, run: TrackedRun) -> None:
+    """Leave word of the run, so that one that goes on after a kill goes on with it."""
+    said = {"uri": run.uri, "run_id": run.run_id, "asked": _asked(settings)}
+    write_json(folder.results / OPENED, said)
+
+
+def _asked(settings: Settings) -> str:
+    """Digest of all that decides a run's parameters, which MLflow lets nobody change."""
+    asked = {name: str(value) for name, value in asdict(settings).items()}
+    versions = [version(package) for package in PACKAGES]
+    return digest({"asked": asked, "code": git_commit(), "versions": versions})
 
 
 def outcome(folder: RunFolder, settings: Settings) -> str:
@@ -60,11 +88,19 @@ def find(folder: RunFolder, settings: Settings) -> Recorded | None:
 
 
 def remember(folder: RunFolder, recorded: Recorded) -> None:
-    """Leave the note."""
-    write_json(folder.results / NOTE, asdict(recorded))
+    """Leave the note; the run is no longer one to go on with."""
+    note(folder.results, recorded)
+
+
+def note(results: Path, recorded: Recorded) -> None:
+    """As `remember`, for whoever knows the folder of results alone."""
+    write_json(results / NOTE, asdict(recorded))
+    (results / OPENED).unlink(missing_ok=True)
 
 
 def _is_finished(known: Recorded) -> bool:
+    if is_server(known.uri):
+        return _said_by_server(known) == ("FINISHED", "active")
     if not known.uri.startswith(_SQLITE):
         return False
     path = known.uri[len(_SQLITE) :]
@@ -76,6 +112,17 @@ def _is_finished(known: Recorded) -> bool:
     except sqlite3.Error:
         return False
     return bool(found == ("FINISHED", "active"))
+
+
+def _said_by_server(known: Recorded) -> tuple[str, str] | None:
+    """Status and stage of the run; None where the server does not say, or not without a name."""
+    address = f"{known.uri.rstrip('/')}/api/2.0/mlflow/runs/get?run_id={known.run_id}"
+    try:
+        with urlopen(address, timeout=REACHED_WITHIN_S) as answer:
+            info = json.load(answer)["run"]["info"]
+        return info["status"], info["lifecycle_stage"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _sha256(path: Path) -> str:

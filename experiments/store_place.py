@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
+# The one artifact of a run that holds voices.
+WITH_SOUND = "worst.html"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 

@@ -7,28 +7,63 @@ what is written; here is only how.
 
 from __future__ import annotations
 
-import fcntl
-import logging
+import json
 import os
 import re
 import shlex
-import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
-from urllib.request import urlopen
 
 from experiments import view
+from experiments.processes import as_words, from_words, is_gone, this_process
 from experiments.settings import ROOT
+from experiments.store import (
+    TrackingError,
+    default_experiment,
+    experiment_of,
+    is_server,
+    one_at_a_time,
+    open_store,
+    store_uri,
+    told,
+)
+
+__all__ = [
+    "MOST_METRICS",
+    "Earlier",
+    "Record",
+    "TrackedRun",
+    "TrackingError",
+    "completed_run",
+    "default_experiment",
+    "git_commit",
+    "how_to_look",
+    "name_after_command",
+    "one_at_a_time",
+    "open_store",
+    "store_uri",
+    "tracked_run",
+    "write",
+]
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
+# Which process a run is of, while it is open.
 OWNER_TAG = "undertone.process"
+# On a run that was interrupted and went on: how often.
+RESUMED_TAG = "undertone.resumed"
+# On a run that goes on from another's answers, and on that other.
+CONTINUES_TAG, CONTINUED_TAG = "undertone.continues", "undertone.continued_by"
+# On a run whose process was found dead by a later one.
+ABANDONED_TAG = "undertone.abandoned"
+_LISTED_TABLES = "mlflow.loggedArtifacts"
 # MLflow's limits; beyond them it cuts in silence or refuses.
 LONGEST_PARAMETER = 6_000
 LONGEST_TAG = 8_000
@@ -37,13 +72,6 @@ MOST_METRICS = 99
 # The names MLflow makes up for a run nobody named: "skittish-snail-12".
 _MADE_UP_NAME = re.compile(r"^[a-z]+-[a-z]+-\d+$")
 _ENTRY_POINT = "mlflow.project.entryPoint"
-_SQLITE = "sqlite:///"
-# "(sqlite3.OperationalError) database or disk is full"
-_DATABASE_ERROR = re.compile(r"\(\w+(\.\w+)*Error\) ")
-
-
-class TrackingError(RuntimeError):
-    """The store cannot be used; the message says which and what to do."""
 
 
 @dataclass
@@ -58,7 +86,8 @@ class Record:
         metrics: name -> value; NaN allowed.
         note: markdown shown first on the run's page.
         files: folder whose content becomes the artifacts.
-        tables: artifact name -> DataFrame, opened by the UI as tables.
+        tables: artifact name, ending in .json -> DataFrame, opened by the UI as tables.
+        tables_in_files: names of those that lie in `files` already.
         dataset: name, digest, source and profile, or None.
         headline: metrics without their condition, most important first.
     """
@@ -70,6 +99,7 @@ class Record:
     note: str = ""
     files: Path | None = None
     tables: dict[str, Any] = field(default_factory=dict)
+    tables_in_files: tuple[str, ...] = ()
     dataset: dict[str, str] | None = None
     headline: tuple[str, ...] = ()
 
@@ -92,6 +122,19 @@ class TrackedRun:
         return str(self.client.get_run(self.run_id).info.artifact_uri)
 
 
+@dataclass(frozen=True)
+class Earlier:
+    """A run that was opened for the same results and is not known to have been completed.
+
+    Attributes:
+        same: it was asked the very same thing.
+    """
+
+    uri: str
+    run_id: str
+    same: bool
+
+
 def how_to_look(uri: str, experiment_id: str, *, leaderboard: bool = True) -> str:
     """The command that opens the UI, and the page of it that compares an experiment's runs."""
     shown = view.ADDRESS if leaderboard else view.LIST_OF_RUNS
@@ -102,53 +145,66 @@ def how_to_look(uri: str, experiment_id: str, *, leaderboard: bool = True) -> st
     return f"{command}   then http://127.0.0.1:5000/{page}"
 
 
-def store_uri() -> str:
-    """Where runs are kept: MLFLOW_TRACKING_URI, else `mlflow.db` in the current folder."""
-    return os.environ.get("MLFLOW_TRACKING_URI") or f"{_SQLITE}{Path('mlflow.db').resolve()}"
-
-
 @contextmanager
-def tracked_run(experiment: str) -> Iterator[TrackedRun]:
+def tracked_run(experiment: str, earlier: Earlier | None = None) -> Iterator[TrackedRun]:
     """An MLflow run that is closed whatever happens inside.
 
-    The run `mlflow run` opened for us is adopted, with its experiment; else a new
-    one is opened in the experiment of that name. An error ends it as FAILED, a
-    signal as KILLED.
+    The run `mlflow run` opened for us is adopted, with its experiment; else an earlier one
+    that was asked the same is gone on with; else a new one is opened in the experiment of
+    that name, and says whom it continues. An error ends it as FAILED, a signal as KILLED.
 
     Raises:
         TrackingError: the store cannot be reached or opened.
     """
     started = time.perf_counter()
     client, uri = open_store()
-    with _told(uri, "no run can be opened"):
-        run = _adopted(client, uri) or _opened(client, uri, experiment)
+    if earlier and earlier.uri != uri:
+        earlier = None
+    with told(uri, "no run can be opened"):
+        run = _adopted(client, uri) or _gone_on_with(client, uri, earlier)
+        run = run or _opened(client, uri, experiment)
+        if earlier and earlier.run_id != run.run_id:
+            _say_who_continues(client, earlier.run_id, run.run_id)
+        _mark_abandoned(client, run.run_id)
     run.opening_s = time.perf_counter() - started
-    try:
+    with _closed(run):
         yield run
-    except BaseException as error:
-        stopped = not isinstance(error, Exception)
-        # The reason it failed counts, not that a full disk or a lost server cannot note it.
-        with suppress(Exception):
-            run.client.set_terminated(run.run_id, "KILLED" if stopped else "FAILED")
-        raise
-    with _told(uri, "the run cannot be closed"):
-        # Of use only while a run may be abandoned; a reader has no business with it.
-        run.client.delete_tag(run.run_id, OWNER_TAG)
-        run.client.set_terminated(run.run_id, "FINISHED")
 
 
 @contextmanager
-def _told(uri: str, what: str) -> Iterator[None]:
-    """MLflow's own errors as a `TrackingError` of one sentence."""
-    from mlflow.exceptions import MlflowException
+def completed_run(experiment: str, run_id: str) -> Iterator[TrackedRun]:
+    """A run that is not this command's own, open again to be given what it lacks.
 
+    Where the store has no such run, a new one takes its place in the experiment of that name.
+
+    Raises:
+        TrackingError: the store cannot be reached or opened.
+    """
+    client, uri = open_store()
+    with told(uri, "no run can be opened"):
+        run = _gone_on_with(client, uri, Earlier(uri, run_id, same=True))
+        run = run or _opened(client, uri, experiment)
+    with _closed(run):
+        yield run
+
+
+@contextmanager
+def _closed(run: TrackedRun) -> Iterator[None]:
+    """End the run as FINISHED, FAILED or KILLED, by how the block ends."""
     try:
         yield
-    except MlflowException as error:
-        raise TrackingError(
-            f"In the MLflow store {uri} {what} ({_cause(error)}). The answers are kept: once "
-            "this is put right, the same command goes on from them."
-        ) from error
+    except BaseException as error:
+        stopped = not isinstance(error, Exception)
+        # A server that has just not answered would keep us waiting once more.
+        if not (isinstance(error, TrackingError) and is_server(run.uri)):
+            # The reason it failed counts, not that a full disk or a lost server cannot note it.
+            with suppress(Exception):
+                run.client.set_terminated(run.run_id, "KILLED" if stopped else "FAILED")
+        raise
+    with told(run.uri, "the run cannot be closed"):
+        # Of use only while a run may be abandoned; a reader has no business with it.
+        run.client.delete_tag(run.run_id, OWNER_TAG)
+        run.client.set_terminated(run.run_id, "FINISHED")
 
 
 def write(run: TrackedRun, record: Record) -> None:
@@ -161,7 +217,7 @@ def write(run: TrackedRun, record: Record) -> None:
     if len(record.metrics) > MOST_METRICS:
         raise ValueError(f"{len(record.metrics)} metrics; the UI takes {MOST_METRICS} columns.")
     started = time.perf_counter()
-    with _told(run.uri, "the run cannot be written"):
+    with told(run.uri, "the run cannot be written"):
         _write(run, record)
     run.writing_s += time.perf_counter() - started
 
@@ -182,12 +238,33 @@ def _write(run: TrackedRun, record: Record) -> None:
     )
     if record.dataset:
         _write_dataset(run, record.dataset)
-    for name, table in record.tables.items():
-        run.client.log_table(run.run_id, table, name)
+    _write_tables(run, record)
     if record.headline:
         _save_view(run, record)
     if record.files:
         run.client.log_artifacts(run.run_id, str(record.files))
+
+
+def tables_written(tables: Mapping[str, Any], folder: Path) -> tuple[str, ...]:
+    """Tables as the files by which the UI knows them; gives their names."""
+    for name, table in tables.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        table.to_json(path, orient="split", index=False, date_format="iso")
+    return tuple(tables)
+
+
+def _write_tables(run: TrackedRun, record: Record) -> None:
+    # Not log_table: it puts the rows behind those of a first try that was cut off.
+    listed = [*record.tables_in_files, *record.tables]
+    if not listed:
+        return
+    known = json.loads(run.client.get_run(run.run_id).data.tags.get(_LISTED_TABLES, "[]"))
+    known += [e for name in listed if (e := {"path": name, "type": "table"}) not in known]
+    run.client.set_tag(run.run_id, _LISTED_TABLES, json.dumps(known))
+    with TemporaryDirectory(prefix="undertone-") as staging:
+        if tables_written(record.tables, Path(staging)):
+            run.client.log_artifacts(run.run_id, staging)
 
 
 def name_after_command(client: MlflowClient, run_id: str) -> None:
@@ -221,85 +298,40 @@ def git_commit() -> str:
     return told[0] + ("+changes" if told[1] else "")
 
 
-@contextmanager
-def one_at_a_time(uri: str) -> Iterator[None]:
-    """Hold other processes off a sqlite store: two that create its tables at once break it."""
-    if not uri.startswith(_SQLITE):
-        yield
-        return
-    database = Path(uri[len(_SQLITE) :])
-    database.parent.mkdir(parents=True, exist_ok=True)
-    with database.with_name(database.name + ".lock").open("w") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
-        yield
-
-
-def open_store() -> tuple[MlflowClient, str]:
-    """A client of the store and the store's address.
-
-    Raises:
-        TrackingError: it cannot be reached or opened.
-    """
-    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-    uri = store_uri()
-    _check_server(uri)
-    import mlflow
-
-    _hush()
-
-    mlflow.set_tracking_uri(uri)
-    try:
-        with one_at_a_time(uri):
-            client = mlflow.MlflowClient(uri)
-            client.search_experiments(max_results=1)
-    except Exception as error:
-        raise TrackingError(
-            f"The MLflow store {uri} cannot be opened ({_cause(error)}). Point "
-            "MLFLOW_TRACKING_URI at another, or run `mlflow db upgrade` on this one."
-        ) from error
-    return client, uri
-
-
-def _cause(error: Exception) -> str:
-    """The line of an error that says what happened: the database's own, where one is quoted."""
-    lines = str(error).splitlines() or [type(error).__name__]
-    return next((line for line in lines if _DATABASE_ERROR.match(line)), lines[0])
-
-
-def _hush() -> None:
-    # The making of a store's tables is no news to whoever runs an evaluation.
-    for name in ("mlflow.store.db.utils", "alembic"):
-        logging.getLogger(name).setLevel(logging.WARNING)
-
-
-def _check_server(uri: str) -> None:
-    if not uri.startswith(("http://", "https://")):
-        return
-    try:
-        # MLflow itself would try for minutes before it says so.
-        with urlopen(uri.rstrip("/") + "/health", timeout=5):
-            return
-    except OSError as error:
-        raise TrackingError(
-            f"No MLflow server answers at {uri} ({error}). Start it, or unset MLFLOW_TRACKING_URI "
-            "to keep runs in mlflow.db here."
-        ) from error
-
-
 def _adopted(client: MlflowClient, uri: str) -> TrackedRun | None:
     run_id = os.environ.get("MLFLOW_RUN_ID")
     if not run_id:
         return None
     run = client.get_run(run_id)
-    client.set_tag(run_id, OWNER_TAG, _owner())
+    client.set_tag(run_id, OWNER_TAG, as_words(this_process()))
     return TrackedRun(client, uri, run.info.experiment_id, run_id)
+
+
+def _gone_on_with(client: MlflowClient, uri: str, earlier: Earlier | None) -> TrackedRun | None:
+    """The earlier run, open again; None where it was asked something else or is not there."""
+    from mlflow.exceptions import MlflowException
+
+    if earlier is None or not earlier.same:
+        return None
+    try:
+        run = client.get_run(earlier.run_id)
+    except MlflowException as error:
+        if error.error_code == "RESOURCE_DOES_NOT_EXIST":
+            return None
+        raise
+    if run.info.lifecycle_stage != "active":
+        return None
+    times = int(run.data.tags.get(RESUMED_TAG, "0")) + 1
+    client.set_tag(earlier.run_id, OWNER_TAG, as_words(this_process()))
+    client.set_tag(earlier.run_id, RESUMED_TAG, str(times))
+    client.update_run(earlier.run_id, status="RUNNING")
+    return TrackedRun(client, uri, run.info.experiment_id, earlier.run_id)
 
 
 def _opened(client: MlflowClient, uri: str, name: str) -> TrackedRun:
     experiment_id = experiment_of(client, uri, name)
-    _mark_abandoned(client, experiment_id)
     tags = {
-        OWNER_TAG: _owner(),
+        OWNER_TAG: as_words(this_process()),
         "mlflow.source.name": "experiments.evaluate",
         "mlflow.source.type": "LOCAL",
         "mlflow.user": os.environ.get("USER", ""),
@@ -310,47 +342,29 @@ def _opened(client: MlflowClient, uri: str, name: str) -> TrackedRun:
     return TrackedRun(client, uri, experiment_id, run.info.run_id)
 
 
-def experiment_of(client: MlflowClient, uri: str, name: str) -> str:
-    """Id of the experiment of this name, made if it is not there."""
-    with one_at_a_time(uri):
-        found = client.get_experiment_by_name(name)
-        return str(found.experiment_id if found else client.create_experiment(name))
+def _say_who_continues(client: MlflowClient, earlier: str, later: str) -> None:
+    client.set_tag(later, CONTINUES_TAG, earlier)
+    # The earlier one may have been deleted since.
+    with suppress(Exception):
+        client.set_tag(earlier, CONTINUED_TAG, later)
 
 
-def default_experiment(name: str) -> str:
-    """Id of this experiment in the store MLflow is set to, before a run is opened."""
-    import mlflow
-
-    _hush()
-    uri = mlflow.get_tracking_uri()
-    with one_at_a_time(uri):
-        client = mlflow.MlflowClient(uri)
-        client.search_experiments(max_results=1)
-    return experiment_of(client, uri, name)
-
-
-def _owner() -> str:
-    return f"{socket.gethostname()}:{os.getpid()}"
-
-
-def _mark_abandoned(client: MlflowClient, experiment_id: str) -> None:
-    """End the runs whose process was killed on this machine: they would say RUNNING for ever."""
-    host = socket.gethostname()
-    for run in client.search_runs([experiment_id], "attributes.status = 'RUNNING'"):
-        owner, _, pid = run.data.tags.get(OWNER_TAG, "").rpartition(":")
-        if owner == host and not _alive(int(pid)):
-            with suppress(Exception):
-                client.set_terminated(run.info.run_id, "KILLED")
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+def _mark_abandoned(client: MlflowClient, own: str) -> None:
+    """End the runs whose process is dead for certain: they would say RUNNING for ever."""
+    experiments = [each.experiment_id for each in client.search_experiments()]
+    mine = f"attributes.status = 'RUNNING' AND tags.`{OWNER_TAG}` LIKE '{{%'"
+    for run in client.search_runs(experiments, mine):
+        said, run_id = run.data.tags.get(OWNER_TAG, ""), run.info.run_id
+        process = from_words(said)
+        if run_id == own or process is None or not is_gone(process):
+            continue
+        with suppress(Exception):
+            # It may have closed the run since we asked, and ended then.
+            now = client.get_run(run_id)
+            if now.info.status == "RUNNING" and now.data.tags.get(OWNER_TAG) == said:
+                why = f"its process ({process.said()}) ended without closing it"
+                client.set_tag(run_id, ABANDONED_TAG, why)
+                client.set_terminated(run_id, "KILLED")
 
 
 def _save_view(run: TrackedRun, record: Record) -> None:

@@ -29,7 +29,7 @@ class AnswerFile:
     """An open, locked response file.
 
     Args:
-        path: created where missing; an unfinished last line is cut off.
+        path: created where missing; an unfinished last line is cut off (see `repair`).
         run_start: byte at which this run's answers begin, or None for the end of
             the file: failures before it are asked again, later ones are not.
         patience_s: how long to wait for another writer to leave; a runtime whose
@@ -48,6 +48,16 @@ class AnswerFile:
         _wait_for_lock(self._lock.fileno(), path, patience_s)
         self._log = ResponseLog(path)
         self.run_start = path.stat().st_size if run_start is None else run_start
+
+    @property
+    def repair(self) -> str:
+        """What was done about a last line that a kill or a full disk cut short; "" for nothing."""
+        if not self._log.repaired:
+            return ""
+        return (
+            f"{self.path}: its last line was cut short when its writer ended "
+            f"({self._log.repaired} bytes); it was taken out, and its request is asked again."
+        )
 
     def pending(self, requests: Iterable[tuple[Request, R]]) -> Iterator[tuple[Request, R]]:
         """Requests without a final answer and not yet tried in this run, in order.

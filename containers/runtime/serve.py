@@ -148,6 +148,8 @@ def _job(options: argparse.Namespace, signals: Signals) -> Job:
         )
     requests = RequestFile(options.requests)
     answers = AnswerFile(options.responses, options.run_start)
+    if answers.repair:
+        print(answers.repair, file=sys.stderr, flush=True)
     if not options.outlive_parent:
         end_with_parent(answers.writing)
     stamp = Stamp(card.digest, options.image, precision)

@@ -1,4 +1,4 @@
-"""Workbooks as annotators send them back."""
+"""An empty store; workbooks as annotators send them back."""
 
 import shutil
 
@@ -11,6 +11,27 @@ from tests.experiments.annotation_round import answer
 from validation.annotation_key import read_key
 
 DEMO = ROOT / "demo" / "manipulation"
+
+
+@pytest.fixture(scope="session")
+def made_store(tmp_path_factory):
+    """An sqlite store with its tables and no run: to make them takes seconds, to copy them none."""
+    from mlflow import MlflowClient
+
+    path = tmp_path_factory.mktemp("store") / "mlflow.db"
+    MlflowClient(f"sqlite:///{path}").search_experiments(max_results=1)
+    return path
+
+
+@pytest.fixture
+def store(tmp_path, made_store, monkeypatch):
+    """The address of an empty store that MLFLOW_TRACKING_URI names."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MLFLOW_RUN_ID", raising=False)
+    shutil.copy(made_store, tmp_path / "mlflow.db")
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    return uri
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from experiments import processes
-from experiments.processes import as_tags, from_tags, is_gone, this_process
+from experiments.processes import as_words, from_words, is_gone, this_process
 
 
 @pytest.fixture
@@ -56,9 +56,8 @@ def test_one_of_an_earlier_start_of_this_machine_is_gone(monkeypatch, tmp_path):
     assert not is_gone(replace(this_process(), boot="before"))
 
 
-def test_as_tags_it_is_the_same_process_and_other_tags_are_none(ended):
-    tags = as_tags(ended, "undertone.process")
-
-    assert tags["undertone.process.pid"] == str(ended.pid)
-    assert from_tags(tags | {"model": "null"}, "undertone.process") == ended
-    assert from_tags({"undertone.process": "vm:12"}, "undertone.process") is None
+def test_in_words_it_is_the_same_process_and_other_words_are_none(ended):
+    assert from_words(as_words(ended)) == ended
+    assert from_words("vm:12") is None
+    assert from_words("") is None
+    assert from_words('{"pid": 12}') is None

@@ -4,17 +4,15 @@ import sys
 
 import pytest
 
-from experiments.recorded import Recorded, find, outcome, remember
+from experiments.recorded import Recorded, earlier, find, note_opening, outcome, remember
 from experiments.run_folder import run_folder
 from experiments.settings import ROOT, settings_from
-from experiments.tracking import Record, tracked_run, write
+from experiments.tracking import Earlier, Record, tracked_run, write
 
 
 @pytest.fixture
-def finished(tmp_path, monkeypatch):
+def finished(tmp_path, store):
     """A folder, its settings, and the MLflow run that holds its outcome."""
-    monkeypatch.delenv("MLFLOW_RUN_ID", raising=False)
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
     folder = run_folder(tmp_path, "distress", "demo", "0123456789", "null")
     folder.metrics.write_text("[]")
     settings = settings_from({"model": "null"})
@@ -58,6 +56,19 @@ def test_the_run_that_mlflow_run_opened_is_always_filled(finished, monkeypatch):
     monkeypatch.setenv("MLFLOW_RUN_ID", run.run_id)
 
     assert find(folder, settings) is None
+
+
+def test_a_run_that_was_opened_is_the_earlier_one_until_its_results_stand_in_it(finished):
+    folder, settings, run = finished
+    assert earlier(folder, settings) is None
+
+    note_opening(folder, settings, run)
+    assert earlier(folder, settings) == Earlier(run.uri, run.run_id, same=True)
+    other = settings_from({"model": "null", "seed": "1"})
+    assert earlier(folder, other) == Earlier(run.uri, run.run_id, same=False)
+
+    remember(folder, Recorded(outcome(folder, settings), run.uri, run.experiment_id, run.run_id))
+    assert earlier(folder, settings) is None
 
 
 def test_the_same_command_again_loads_neither_model_nor_mlflow(tmp_path):

@@ -1,15 +1,22 @@
-import os
+import json
 import subprocess
 import sys
 import time
+from contextlib import suppress
+from dataclasses import replace
 
 import pandas as pd
 import pytest
 from mlflow.exceptions import MlflowException
 
-from experiments.settings import ROOT
+from experiments.processes import as_words, this_process
 from experiments.tracking import (
+    ABANDONED_TAG,
+    CONTINUED_TAG,
+    CONTINUES_TAG,
     OWNER_TAG,
+    RESUMED_TAG,
+    Earlier,
     Record,
     TrackedRun,
     TrackingError,
@@ -18,21 +25,6 @@ from experiments.tracking import (
     tracked_run,
     write,
 )
-
-WRITER = """
-from experiments.tracking import Record, tracked_run, write
-with tracked_run("distress/demo") as run:
-    write(run, Record("null", metrics={"mae/AO": 1.0}))
-"""
-
-
-@pytest.fixture
-def store(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("MLFLOW_RUN_ID", raising=False)
-    uri = f"sqlite:///{tmp_path}/mlflow.db"
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
-    return uri
 
 
 def test_a_run_keeps_what_was_written(store, tmp_path):
@@ -136,43 +128,102 @@ def test_a_link_names_the_leaderboard_only_where_there_is_one(store, headline):
     assert there == ("leaderboard" in link) == bool(headline)
 
 
-def test_a_run_whose_process_was_killed_stops_saying_running(store):
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    with tracked_run("e") as run:
-        abandoned = run.client.create_run(run.experiment_id)
-        owner = (
-            run.client.get_run(run.run_id)
-            .data.tags[OWNER_TAG]
-            .replace(str(os.getpid()), str(ended.pid))
-        )
-        run.client.set_tag(abandoned.info.run_id, OWNER_TAG, owner)
+@pytest.fixture
+def ended():
+    """A process of this machine that has come and gone."""
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    return replace(this_process(), pid=child.pid)
 
-    with tracked_run("e"):
+
+def left_open(client, experiment_id, process):
+    """A run that says RUNNING, of this process."""
+    run = client.create_run(experiment_id, tags={OWNER_TAG: as_words(process)})
+    return run.info.run_id
+
+
+def test_runs_of_dead_processes_are_marked_by_the_next_start_in_any_experiment(store, ended):
+    with tracked_run("e") as run:
+        dead = left_open(run.client, run.experiment_id, ended)
+        elsewhere = left_open(run.client, run.experiment_id, replace(ended, host="another"))
+        alive = left_open(run.client, run.experiment_id, this_process())
+        nobodys = run.client.create_run(run.experiment_id).info.run_id
+
+    with tracked_run("another"):
         pass
 
-    assert run.client.get_run(abandoned.info.run_id).info.status == "KILLED"
+    found = {name: run.client.get_run(name) for name in (dead, elsewhere, alive, nobodys)}
+    assert [each.info.status for each in found.values()] == ["KILLED", *["RUNNING"] * 3]
+    assert f"(pid {ended.pid}) ended without closing it" in found[dead].data.tags[ABANDONED_TAG]
 
 
-@pytest.mark.slow
-def test_ten_processes_on_a_fresh_store_all_succeed(store, tmp_path):
-    writers = [
-        subprocess.Popen(
-            [sys.executable, "-c", WRITER], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}
-        )
-        for _ in range(10)
+RECORD = Record(
+    "null",
+    parameters={"undertone.model": "null"},
+    metrics={"mae/AO": 1.0},
+    tables={"items/AO.json": pd.DataFrame({"item_id": ["t1"], "prediction": [3]})},
+    dataset={"name": "demo", "digest": "d" * 32, "source": "{}", "profile": "{}"},
+)
+
+
+def test_an_interrupted_run_is_gone_on_with_and_holds_nothing_twice(store, tmp_path):
+    with suppress(KeyboardInterrupt), tracked_run("e") as first:
+        write(first, RECORD)
+        raise KeyboardInterrupt
+    with tracked_run("e", Earlier(store, first.run_id, same=True)) as second:
+        write(second, RECORD)
+    found = second.client.get_run(first.run_id)
+
+    assert second.run_id == first.run_id
+    assert found.info.status == "FINISHED"
+    assert found.data.tags[RESUMED_TAG] == "1"
+    assert json.loads(found.data.tags["mlflow.loggedArtifacts"]) == [
+        {"path": "items/AO.json", "type": "table"}
     ]
+    assert len(found.inputs.dataset_inputs) == 1
+    shown = second.client.load_table(second.experiment_id, "items/AO.json")
+    assert shown.to_dict("list") == {"item_id": ["t1"], "prediction": [3]}
 
-    assert [writer.wait() for writer in writers] == [0] * 10
-    with tracked_run("distress/demo") as run:
-        assert len(run.client.search_runs([run.experiment_id])) == 11
+
+@pytest.mark.parametrize("asked", ["otherwise", "under mlflow run", "in the trash"])
+def test_a_run_that_cannot_be_the_earlier_one_says_whom_it_continues(store, monkeypatch, asked):
+    with pytest.raises(KeyboardInterrupt), tracked_run("e") as first:
+        raise KeyboardInterrupt
+    if asked == "under mlflow run":
+        opened = first.client.create_run(first.experiment_id).info.run_id
+        monkeypatch.setenv("MLFLOW_RUN_ID", opened)
+    if asked == "in the trash":
+        first.client.delete_run(first.run_id)
+    with tracked_run("e", Earlier(store, first.run_id, same=asked != "otherwise")) as second:
+        pass
+
+    assert second.run_id != first.run_id
+    later = second.client.get_run(second.run_id).data.tags
+    assert later[CONTINUES_TAG] == first.run_id
+    if asked != "in the trash":
+        assert second.client.get_run(first.run_id).data.tags[CONTINUED_TAG] == second.run_id
 
 
-def test_a_server_that_is_away_is_said_at_once(store, monkeypatch):
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
+def test_a_run_of_another_store_is_nobodys_earlier_run(store):
+    with tracked_run("e", Earlier("sqlite:////elsewhere.db", "0" * 32, same=True)) as run:
+        pass
+
+    assert CONTINUES_TAG not in run.client.get_run(run.run_id).data.tags
+
+
+@pytest.mark.parametrize(
+    ("uri", "said"),
+    [
+        ("http://127.0.0.1:9", "No MLflow server answers at http://127.0.0.1:9 "),
+        # Its user's password is nobody else's business.
+        ("postgresql://me:secret@127.0.0.1:9/runs", r"No database .* postgresql://me:\*\*\*@127"),
+    ],
+)
+def test_a_server_that_is_away_is_said_at_once(store, monkeypatch, uri, said):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
     started = time.monotonic()
 
-    with pytest.raises(TrackingError, match="unset MLFLOW_TRACKING_URI"), tracked_run("e"):
+    with pytest.raises(TrackingError, match=f"{said}.*unset MLFLOW_TRACKING_URI"), tracked_run("e"):
         pass
     assert time.monotonic() - started < 6
 
