@@ -66,11 +66,7 @@ class Plan:
 
     @property
     def variants(self) -> tuple[Variant, ...]:
-        """What the task's flags ask for beside the conditions.
-
-        Raises:
-            TaskError: a flag that has nothing to work on.
-        """
+        """What the task's flags ask for beside the conditions."""
         return self.task.variants(self.settings.of_task, self.settings.conditions)
 
     @property
@@ -119,7 +115,6 @@ def prepare(settings: Settings) -> Plan:
             f"conditions: {chosen.NAME} has no {', '.join(absent)}; it has "
             f"{', '.join(chosen.CONDITIONS)}."
         )
-    chosen.variants(settings.of_task, settings.conditions)
     dataset = _dataset(settings, chosen)
     selection = chosen.select(dataset.items, seed=settings.seed, settings=settings.of_task)
     few = settings.limit or 0

@@ -145,7 +145,9 @@ def _task(name: str) -> Task:
     return task(name)
 
 
-def _of_task(words: Mapping[str, str], task: str, root: Path) -> dict[str, str]:
+def _of_task(
+    words: Mapping[str, str], task: str, conditions: tuple[str, ...], root: Path
+) -> dict[str, str]:
     """The words that are options of the task, checked by it."""
     given = {name: str(value) for name, value in words.items() if name not in OPTIONS}
     if not given:
@@ -158,6 +160,7 @@ def _of_task(words: Mapping[str, str], task: str, root: Path) -> dict[str, str]:
             raise SettingsError(_not_of_task(name, task, root))
     try:
         known.check(given)
+        known.variants(given, conditions)
     except TaskError as error:
         raise SettingsError(str(error)) from error
     return given
@@ -188,11 +191,12 @@ def settings_from(
     base = base or Path.cwd()
     model = _one_of("model", said["model"], models(root))
     task = _one_of("task", said["task"], tasks(root))
+    conditions = _conditions(said["conditions"])
     return Settings(
         model=model,
         task=task,
         data=_dataset_folder(said["data"], task, base, root),
-        conditions=_conditions(said["conditions"]),
+        conditions=conditions,
         limit=_whole("limit", said["limit"]) or None,
         seed=_whole("seed", said["seed"]),
         resamples=_whole("resamples", said["resamples"], least=1, most=MOST_RESAMPLES),
@@ -204,7 +208,7 @@ def settings_from(
         gpus=_gpus(said["gpus"]),
         endpoint=_endpoint(said["endpoint"].strip(), said["runner"]),
         served_model=said["served_model"].strip(),
-        of_task=_of_task(words, task, root),
+        of_task=_of_task(words, task, conditions, root),
     )
 
 

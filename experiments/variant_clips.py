@@ -90,7 +90,7 @@ def _mismatched(plan: Plan, own: Mapping[str, str]) -> Made:
 def _neutral(plan: Plan, items: pd.DataFrame, own: Mapping[str, str]) -> Made:
     from core.speech.engine import SpeechError
     from core.speech.kokoro import Kokoro
-    from core.speech.respoken import respoken
+    from core.speech.respoken import NEUTRAL, respoken
     from core.tasks import TaskError
     from core.variants.clips import spoken
     from core.variants.partners import gender_of
@@ -102,7 +102,7 @@ def _neutral(plan: Plan, items: pd.DataFrame, own: Mapping[str, str]) -> Made:
         made = spoken(own, sounds, folder)
     except SpeechError as error:
         raise TaskError(f"hearing: neutral needs text-to-speech. {error}") from error
-    if unknown := sum(gender_of(row) is None for row in rows):
+    if unknown := sum(gender_of(row) not in NEUTRAL for row in rows):
         made.notes.append(
             f"AT.neutral: {unknown} of {len(rows)} items do not say the speaker's gender (manifest "
             "column gender) and are spoken by a woman's voice."

@@ -21,6 +21,11 @@ from core.speech.voices import every_voice
 DRAWS = 20
 """Candidates of a large likeness that are tried before the next one."""
 
+_WORDS = {
+    **dict.fromkeys(("f", "w", "woman", "girl"), "female"),
+    **dict.fromkeys(("m", "man", "boy"), "male"),
+}
+
 Likeness = Callable[[Mapping[Hashable, Any]], Hashable | None]
 
 
@@ -38,9 +43,13 @@ def recording_of(row: Mapping[Hashable, Any]) -> Hashable | None:
 
 
 def gender_of(row: Mapping[Hashable, Any]) -> Hashable | None:
-    """The speaker's gender: the manifest's, or that of a TTS voice we know by name."""
-    told = _told(row.get("gender"))
-    return told.lower() if told else _genders().get(str(row.get("voice")))
+    """The speaker's gender: the manifest's, or that of a TTS voice we know by name.
+
+    "f", "woman" and the like are "female", and so for "male"; other words stay what they are.
+    """
+    if told := _told(row.get("gender")):
+        return _WORDS.get(told.lower(), told.lower())
+    return _genders().get(str(row.get("voice")))
 
 
 def voices_of(row: Mapping[Hashable, Any]) -> Hashable | None:

@@ -65,6 +65,8 @@ def test_the_gender_of_a_voice_we_know_is_known():
     assert gender_of({"voice": "george"}) == "male"
     assert gender_of({"voice": "heart", "gender": None}) == "female"
     assert gender_of({"voice": "somebody"}) is None
+    assert gender_of({"gender": " F "}) == gender_of({"gender": "Woman"}) == "female"
+    assert gender_of({"gender": "nonbinary"}) == "nonbinary"
     assert gender_of({"gender": np.nan}) is None
 
 
