@@ -18,14 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from core.seeds import generator
+from core.stats.resampling import BLOCK as BLOCK
+from core.stats.resampling import resampled as resampled
+from core.stats.resampling import resamples_in_pieces, sessions_in_pieces
+from core.stats.resampling import session_weights as session_weights
 
 Counts = NDArray[Any]
 Float = NDArray[np.float64]
 Metric = Callable[[Counts], Float]
-
-BLOCK = 250
-"""Resamples drawn from one generator. Part of the result: another value, other draws."""
 
 
 @dataclass(frozen=True)
@@ -50,55 +50,6 @@ class Interval:
     resamples: int
     level: float
     method: str
-
-
-def resampled(counts: Counts, *, seed: int, start: int = 0, stop: int = 1000) -> Counts:
-    """Resamples `start` to `stop` of tables of items, drawn with replacement.
-
-    Args:
-        counts: (T, ...) T tables of non-negative integers, of any one shape.
-        seed: the run's seed.
-
-    Returns:
-        (T, stop - start, ...) integers; each resample sums to its table's total.
-
-    Equal tables get equal resamples. That leaves every interval as it would be alone; two
-    tables of the same items are compared by resampling their joint table, not by this.
-    """
-    flat = np.asarray(counts).reshape(len(counts), -1)
-    drawn = np.zeros((len(flat), stop - start, flat.shape[1]), dtype=np.int64)
-    for block in range(start // BLOCK, -(-stop // BLOCK)):
-        first = max(start, block * BLOCK)
-        last = min(stop, (block + 1) * BLOCK)
-        seeded = generator(seed, "bootstrap over items", str(block)).bit_generator
-        fresh = seeded.state
-        for table, cells in enumerate(flat):
-            seeded.state = fresh
-            # without the empty cells: the last cell takes what rounding leaves, so it must be real
-            filled = np.flatnonzero(cells)
-            if not len(filled):
-                continue
-            share = cells[filled] / cells.sum()
-            rows = np.random.Generator(seeded).multinomial(
-                cells.sum(), share, size=last - block * BLOCK
-            )
-            drawn[table, first - start : last - start, filled] = rows[first - block * BLOCK :].T
-    return drawn.reshape(len(flat), stop - start, *np.shape(counts)[1:])
-
-
-def session_weights(sessions: int, *, seed: int, start: int = 0, stop: int = 1000) -> Counts:
-    """How often each session is drawn in resamples `start` to `stop`.
-
-    Returns:
-        (stop - start, sessions) integers; each row sums to `sessions`.
-    """
-    rows = []
-    for block in range(start // BLOCK, -(-stop // BLOCK)):
-        last = min(stop, (block + 1) * BLOCK) - block * BLOCK
-        drawing = generator(seed, "bootstrap over sessions", str(block))
-        drawn = drawing.multinomial(sessions, np.full(sessions, 1 / sessions), size=last)
-        rows.append(drawn[max(start - block * BLOCK, 0) :])
-    return np.concatenate(rows) if rows else np.zeros((0, sessions), dtype=np.int64)
 
 
 def bootstrap(
@@ -128,9 +79,8 @@ def bootstrap(
     lead = next(iter(value.values())).shape if value else ()
     tables = np.asarray(counts).reshape(-1, *np.shape(counts)[len(lead) :])
     redrawn = {name: np.empty((len(tables), resamples)) for name in metrics}
-    for start in range(0, resamples, BLOCK):
-        stop = min(start + BLOCK, resamples)
-        block = resampled(tables, seed=seed, start=start, stop=stop).astype(np.float64)
+    for start, stop, drawn in resamples_in_pieces(tables, seed=seed, resamples=resamples):
+        block = drawn.astype(np.float64)
         for name, metric in metrics.items():
             redrawn[name][:, start:stop] = metric(block)
     return {
@@ -207,7 +157,7 @@ def weight_bootstrap(
     """Percentile intervals of statistics that need the items themselves, such as AUROC.
 
     Args:
-        items: how many there are; memory is 250 times that.
+        items: how many there are.
         statistics: name to function of (..., items) weights, how often each item was drawn.
         sessions: (items,) the session of each item, to draw whole sessions; None for items.
 
@@ -221,12 +171,12 @@ def weight_bootstrap(
         return_inverse=True,
     )
     redrawn = {name: np.empty(resamples) for name in statistics}
-    for start in range(0, resamples, BLOCK):
-        stop = min(start + BLOCK, resamples)
-        if sessions is None:
-            weights = resampled(each_once, seed=seed, start=start, stop=stop)[0]
-        else:
-            weights = session_weights(len(names), seed=seed, start=start, stop=stop)[:, place]
+    if sessions is None:
+        pieces = resamples_in_pieces(each_once, seed=seed, resamples=resamples)
+    else:
+        pieces = sessions_in_pieces(len(names), items, seed=seed, resamples=resamples)
+    for start, stop, drawn in pieces:
+        weights = drawn[0] if sessions is None else drawn[:, place]
         for name, statistic in statistics.items():
             redrawn[name][start:stop] = statistic(weights)
     drawn_by = "percentile over items" if sessions is None else "percentile over sessions"
