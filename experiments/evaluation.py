@@ -59,10 +59,17 @@ class Plan:
 
     @property
     def task_settings(self) -> dict[str, str]:
-        """The task's options, those not given with their defaults."""
+        """The task's options that decide the conditions' answers, defaults where not given."""
         from core.tasks import checked_settings
 
-        return checked_settings(self.task.NAME, self.task.SETTINGS, self.settings.of_task)
+        every = checked_settings(self.task.NAME, self.task.SETTINGS, self.settings.of_task)
+        return {name: said for name, said in every.items() if name not in self.task.BESIDE}
+
+    @property
+    def beside(self) -> dict[str, str]:
+        """The options that were given for variants and sections of their own."""
+        given = self.settings.of_task.items()
+        return {name: said for name, said in given if said and name in self.task.BESIDE}
 
     @property
     def variants(self) -> tuple[Variant, ...]:

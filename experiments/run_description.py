@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from experiments.run_folder import write_json
 
 if TYPE_CHECKING:
+    from core.prompts import Template
     from experiments.evaluation import Evaluation
 
 SCHEMA = 1
@@ -101,8 +102,11 @@ def parameters(evaluation: Evaluation) -> dict[str, str]:
         "data": str(settings.data),
         "items": str(len(evaluation.items)),
         "limit": str(settings.limit or "all"),
-        "prompts": ",".join(f"{t.id}:{t.sha256[:12]}" for t in evaluation.templates),
+        # Those of the conditions: what was asked beside them makes no other run.
+        "prompts": _named(plan.task.prompts(plan.task_settings)),
         **plan.task_settings,
+        **{f"beside.{name}": said for name, said in plan.beside.items()},
+        **({"beside.templates": _named(evaluation.templates)} if plan.beside else {}),
         "exemplars": ",".join(plan.selection.exemplars["item_id"]),
         "excluded": str(len(plan.selection.excluded)),
         "seed": str(settings.seed),
@@ -130,6 +134,10 @@ def tags(evaluation: Evaluation) -> dict[str, str]:
         "synthetic": str(plan.dataset.synthetic).lower(),
         "reused_answers": str(evaluation.reused),
     }
+
+
+def _named(templates: Sequence[Template]) -> str:
+    return ",".join(f"{template.id}:{template.sha256[:12]}" for template in templates)
 
 
 def _revision(evaluation: Evaluation) -> str:

@@ -79,6 +79,8 @@ class Task(Protocol):
         MANIFEST: "turns" or "dialogues": which manifest its items come from.
         LABELS: answer labels in order; predictions has a column `p_<label>` for each.
         SETTINGS: the settings it takes, by name.
+        BESIDE: those of them that add variants or sections and change nothing of the conditions:
+            runs that differ in these alone are the same runs.
         COLUMNS: what its predictions have beyond the columns of every task.
     """
 
@@ -87,6 +89,7 @@ class Task(Protocol):
     MANIFEST: str
     LABELS: tuple[str, ...]
     SETTINGS: Mapping[str, Setting]
+    BESIDE: tuple[str, ...]
     COLUMNS: tuple[str, ...]
 
     def check(self, settings: Mapping[str, str]) -> None:

@@ -58,6 +58,10 @@ SETTINGS: Mapping[str, Setting] = {
     "trajectories": word("true: distress over each session, and its changes", ("false", "true")),
     "divergence": whole("0", "how many turns to show where AO and TO lie furthest apart"),
 }
+BESIDE = (
+    *("hearing", "robustness", "robustness_on", "prompts", "prompts_on"),
+    *("trajectories", "divergence"),
+)
 COLUMNS: tuple[str, ...] = ()
 
 CHOICES: Mapping[str, tuple[str, ...]] = {label: (label, f" {label}") for label in LABELS}

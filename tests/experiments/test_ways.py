@@ -14,6 +14,7 @@ from core.speech.engine import SpeechError
 from core.tasks import TaskError
 from experiments.evaluation import carry_out, prepare
 from experiments.record import record_of
+from experiments.run_description import parameters
 from experiments.run_folder import held
 from experiments.settings import SettingsError, settings_from
 from tests.core.speech.tones import Hummer
@@ -168,6 +169,21 @@ def test_a_model_that_answers_at_random_shows_no_drop(tmp_path):
 
     for row in hearing[hearing["given"].str.startswith("AT.")].to_dict("records"):
         assert row["drop low"] < 0 < row["drop high"]
+
+
+def test_flags_are_told_and_make_no_other_run_of_the_conditions(turns, everything, tmp_path):
+    _, flagged = everything
+    plain = evaluate(turns, tmp_path)
+    with_flags, without = parameters(flagged), parameters(plain)
+    beside = {name for name in with_flags if name.startswith("beside.")}
+
+    # Whoever compares runs holds these against each other, setting by setting.
+    assert {k: v for k, v in with_flags.items() if k not in beside | {"output"}} == {
+        k: v for k, v in without.items() if k != "output"
+    }
+    assert without["prompts"].startswith("distress/system:")
+    assert with_flags["beside.prompts"] == EVERYTHING["prompts"]
+    assert "distress/reversed/at:" in with_flags["beside.templates"]
 
 
 def test_two_rises_that_full_scale_stops_are_one_question(turns, tmp_path):
