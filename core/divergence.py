@@ -94,8 +94,9 @@ def cases_table(turns: pd.DataFrame) -> pd.DataFrame:
     """How many turns are like each case, of those answered in all three conditions.
 
     Returns:
-        Columns case, meaning, turns ("12/1790"), share, example (the item whose audio and
-        words lie furthest apart), in the order of `CASES`, then one for none of them.
+        Columns case, meaning, turns ("12/1790"), share, then the one whose audio and words lie
+        furthest apart: example (its item), gold, AO, AT, TO, audio; in the order of `CASES`,
+        then a row for none of them.
     """
     whole = turns[turns[list(NEEDED)].notna().all(axis=1)]
     rows = []
@@ -107,11 +108,24 @@ def cases_table(turns: pd.DataFrame) -> pd.DataFrame:
                 "meaning": meaning,
                 "turns": f"{len(like)}/{len(whole)}",
                 "share": len(like) / len(whole) if len(whole) else np.nan,
-                "example": like["item_id"].iloc[0] if len(like) else None,
+                **_example(like),
             }
         )
     # Objects keep None, which says nothing is to be said, apart from NaN, which is undefined.
     return pd.DataFrame(rows, dtype=object)
+
+
+def case_turns(turns: pd.DataFrame) -> pd.DataFrame:
+    """As `divergence`, the turns like a case: A first, and of each the furthest apart first."""
+    return turns[turns["case"].notna()].sort_values("case", kind="stable").reset_index(drop=True)
+
+
+def _example(like: pd.DataFrame) -> dict[str, str | None]:
+    if not len(like):
+        return dict.fromkeys(("example", "gold", *NEEDED, "audio"))
+    row = like.iloc[0]
+    levels = {name: _level(row[name]) for name in ("gold", *NEEDED)}
+    return {"example": row["item_id"], **levels, "audio": _where(row)}
 
 
 def furthest(turns: pd.DataFrame, most: int) -> pd.DataFrame:
@@ -148,7 +162,7 @@ def _level(value: Any, *, signed: bool = False) -> str | None:
     return None if is_nothing(value) else f"{int(value):{'+' if signed else ''}d}"
 
 
-def _where(row: Mapping[Hashable, Any]) -> str | None:
+def _where(row: Mapping[Any, Any] | pd.Series[Any]) -> str | None:
     if is_nothing(row["audio"]):
         return None
     if is_nothing(row["start_s"]):

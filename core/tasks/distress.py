@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from core.divergence import NEEDED, cases_table, divergence, furthest
+from core.divergence import NEEDED, case_turns, cases_table, divergence, furthest
 from core.exemplars import Selection, everything
 from core.metrics import ordinal, tables
 from core.metrics.estimate import Estimate
@@ -274,6 +274,7 @@ def beyond(
         found.tables += [
             Table("cases", "audio and words: turns like the study's cases", cases_table(apart)),
             Table("furthest", "audio and words furthest apart", furthest(apart, most)),
+            Table("case_turns", "turns like a case", case_turns(apart), shown=False),
             Table("divergence", "every turn's three ratings", apart, shown=False),
         ]
     return found

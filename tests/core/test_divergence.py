@@ -5,7 +5,7 @@ from itertools import product
 import pandas as pd
 import pytest
 
-from core.divergence import CASES, case, cases_table, divergence, furthest
+from core.divergence import CASES, case, case_turns, cases_table, divergence, furthest
 from tests.core.variants.ratings import rated
 
 
@@ -95,9 +95,20 @@ def test_cases_are_counted_among_turns_answered_three_times():
     by_case = table.set_index("case")
 
     assert by_case.loc["A", "turns"] == "1/3"
-    assert by_case.loc["A", "example"] == "t000"
+    assert list(by_case.loc["A", ["example", "gold", "AO", "AT", "TO", "audio"]]) == [
+        *("t000", "4", "4", "4", "2", "audio/0.flac"),
+    ]
+    assert by_case.loc["D", "example"] is None
     assert by_case.loc["none", "turns"] == "0/3"
     assert by_case["share"].sum() == pytest.approx(1)
+
+
+def test_the_turns_of_each_case_come_together_with_their_words():
+    found = case_turns(turns([4, 1, 2, None], [4, 3, 2, 2], [2, 4, 2, 2], [4, 2, 2, 2]))
+
+    assert list(found["case"]) == ["A", "B, C", "G"]
+    assert list(found["item_id"]) == ["t000", "t001", "t002"]
+    assert found["transcript"][0].startswith("I could not find the motivation\nto keep")
 
 
 def test_without_an_answer_to_all_three_nothing_is_counted():

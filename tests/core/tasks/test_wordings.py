@@ -148,4 +148,4 @@ def test_sections_come_with_their_flags_and_not_without():
 
     assert titles() == []
     assert titles(trajectories="true") == ["changes", "trajectories"]
-    assert titles(divergence="3") == ["cases", "furthest", "divergence"]
+    assert titles(divergence="3") == ["cases", "furthest", "case_turns", "divergence"]
