@@ -28,6 +28,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from experiments.credentials import holds_credentials, take_login_out_of_the_store
+
 PROJECT = "undertone"
 BACKEND = "mlflow.projects.backend.local"
 # What LocalBackend.run must take for us to know what we are changing.
@@ -92,12 +94,34 @@ def _fill_in(call: dict[str, Any]) -> None:
     _choose_python(call["backend_config"])
     if "_mlflow_local_backend_run_id" in call["backend_config"]:
         return
-    name = _experiment_of(str(call["entry_point"]), call["params"] or {}, folder)
+    params = call["params"] or {}
+    _refuse_credentials(params)
+    take_login_out_of_the_store()
+    name = _experiment_of(str(call["entry_point"]), params, folder)
     _check_store()
     if _chosen_by_nobody:
         from experiments.store import default_experiment
 
         call["experiment_id"] = default_experiment(name)
+
+
+def _refuse_credentials(params: Mapping[str, str]) -> None:
+    """MLflow keeps every word of the command line where others read it."""
+    for name, value in params.items():
+        if holds_credentials(str(value)):
+            raise _wrong_value(
+                f"{name}: give the address alone, without a login or a key in it; "
+                "docs/security.md says which variable takes it."
+            )
+
+
+def _wrong_value(said: str) -> Exception:
+    import click
+
+    class WrongValueError(click.ClickException):
+        exit_code = 2
+
+    return WrongValueError(said)
 
 
 def _name(submitted: Any) -> None:
@@ -145,12 +169,7 @@ def _experiment_of(entry_point: str, params: Mapping[str, str], folder: Path) ->
     try:
         return experiment_name(settings_from(params, base=folder, root=folder))
     except SettingsError as error:
-        import click
-
-        class WrongValueError(click.ClickException):
-            exit_code = 2
-
-        raise WrongValueError(str(error)) from error
+        raise _wrong_value(str(error)) from error
 
 
 def _wrap_backend_when_imported() -> None:

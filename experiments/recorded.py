@@ -18,6 +18,7 @@ from pathlib import Path
 from urllib.request import urlopen
 
 from core.protocol import digest
+from experiments.credentials import shown
 from experiments.run_description import PACKAGES
 from experiments.run_folder import RunFolder, write_json
 from experiments.settings import Settings
@@ -45,13 +46,13 @@ def earlier(folder: RunFolder, settings: Settings) -> Earlier | None:
     try:
         said = json.loads((folder.results / OPENED).read_bytes())
         return Earlier(said["uri"], said["run_id"], said["asked"] == _asked(settings))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
 def note_opening(folder: RunFolder, settings: Settings, run: TrackedRun) -> None:
     """Leave word of the run, so that one that goes on after a kill goes on with it."""
-    said = {"uri": run.uri, "run_id": run.run_id, "asked": _asked(settings)}
+    said = {"uri": shown(run.uri), "run_id": run.run_id, "asked": _asked(settings)}
     write_json(folder.results / OPENED, said)
 
 
@@ -82,7 +83,7 @@ def find(folder: RunFolder, settings: Settings) -> Recorded | None:
         known = Recorded(**json.loads((folder.results / NOTE).read_bytes()))
     except (OSError, ValueError, TypeError, RecursionError):
         return None
-    if known.uri != store_uri() or known.outcome != outcome(folder, settings):
+    if known.uri != shown(store_uri()) or known.outcome != outcome(folder, settings):
         return None
     return known if _is_finished(known) else None
 
@@ -94,7 +95,7 @@ def remember(folder: RunFolder, recorded: Recorded) -> None:
 
 def note(results: Path, recorded: Recorded) -> None:
     """As `remember`, for whoever knows the folder of results alone."""
-    write_json(results / NOTE, asdict(recorded))
+    write_json(results / NOTE, {**asdict(recorded), "uri": shown(recorded.uri)})
     (results / OPENED).unlink(missing_ok=True)
 
 
@@ -121,7 +122,7 @@ def _said_by_server(known: Recorded) -> tuple[str, str] | None:
         with urlopen(address, timeout=REACHED_WITHIN_S) as answer:
             info = json.load(answer)["run"]["info"]
         return info["status"], info["lifecycle_stage"]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 

@@ -16,6 +16,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from experiments.credentials import holds_credentials
+
 if TYPE_CHECKING:
     from core.tasks import Task
 
@@ -314,6 +316,11 @@ def _gpus(said: str) -> str:
 
 
 def _endpoint(said: str, runner: str) -> str:
+    if holds_credentials(said):
+        raise SettingsError(
+            "endpoint: give the address alone, without a login or a key in it; a key goes in "
+            "UNDERTONE_API_KEY, which no log shows."
+        )
     if said and runner in ("auto", "process", "docker"):
         raise SettingsError(f"endpoint: only runner=server asks one, and runner is {runner!r}.")
     if runner == "server" and not said:

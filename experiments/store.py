@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
+from experiments.credentials import NAME, PASSWORD, shown, take_login_out_of_the_store
+
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
@@ -41,6 +43,7 @@ class TrackingError(RuntimeError):
 
 def store_uri() -> str:
     """Where runs are kept: MLFLOW_TRACKING_URI, else `mlflow.db` in the current folder."""
+    take_login_out_of_the_store()
     return os.environ.get("MLFLOW_TRACKING_URI") or f"{_SQLITE}{Path('mlflow.db').resolve()}"
 
 
@@ -106,14 +109,6 @@ def check_reachable(uri: str) -> None:
         ) from error
 
 
-def shown(uri: str) -> str:
-    """A store's address without the password in it."""
-    address = urlsplit(uri)
-    if address.password is None:
-        return uri
-    return uri.replace(f":{address.password}@", ":***@", 1)
-
-
 @contextmanager
 def told(uri: str, what: str) -> Iterator[None]:
     """MLflow's own errors as a `TrackingError` of one sentence."""
@@ -165,7 +160,10 @@ def default_experiment(name: str) -> str:
 def _cause(error: Exception) -> str:
     """The line of an error that says what happened: the database's own, where one is quoted."""
     lines = str(error).splitlines() or [type(error).__name__]
-    return next((line for line in lines if _DATABASE_ERROR.match(line)), lines[0])
+    cause = next((line for line in lines if _DATABASE_ERROR.match(line)), lines[0])
+    if "401" in cause:
+        cause += f" Set {NAME} and {PASSWORD}"
+    return shown(cause)
 
 
 def _hush() -> None:

@@ -21,6 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from experiments import view
+from experiments.credentials import shown
 from experiments.processes import as_words, from_words, is_gone, this_process
 from experiments.settings import ROOT
 from experiments.store import (
@@ -137,8 +138,9 @@ class Earlier:
 
 def how_to_look(uri: str, experiment_id: str, *, leaderboard: bool = True) -> str:
     """The command that opens the UI, and the page of it that compares an experiment's runs."""
-    shown = view.ADDRESS if leaderboard else view.LIST_OF_RUNS
-    page = f"#/experiments/{experiment_id}/runs?{shown}"
+    columns = view.ADDRESS if leaderboard else view.LIST_OF_RUNS
+    page = f"#/experiments/{experiment_id}/runs?{columns}"
+    uri = shown(uri)
     if uri.startswith(("http://", "https://")):
         return f"{uri.rstrip('/')}/{page}"
     command = f"mlflow ui --backend-store-uri {shlex.quote(uri)}"
@@ -158,7 +160,7 @@ def tracked_run(experiment: str, earlier: Earlier | None = None) -> Iterator[Tra
     """
     started = time.perf_counter()
     client, uri = open_store()
-    if earlier and earlier.uri != uri:
+    if earlier and earlier.uri != shown(uri):
         earlier = None
     with told(uri, "no run can be opened"):
         run = _adopted(client, uri) or _gone_on_with(client, uri, earlier)
@@ -182,7 +184,7 @@ def completed_run(experiment: str, run_id: str) -> Iterator[TrackedRun]:
     """
     client, uri = open_store()
     with told(uri, "no run can be opened"):
-        run = _gone_on_with(client, uri, Earlier(uri, run_id, same=True))
+        run = _gone_on_with(client, uri, Earlier(shown(uri), run_id, same=True))
         run = run or _opened(client, uri, experiment)
     with _closed(run):
         yield run

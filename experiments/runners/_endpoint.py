@@ -19,6 +19,7 @@ import requests
 import urllib3
 from requests.auth import AuthBase
 
+from experiments.credentials import holds_credentials
 from experiments.offline import is_this_machine
 from experiments.runners import RunnerError, Site
 
@@ -207,17 +208,18 @@ def _checked(url: str) -> Any:
             "runner=server needs an endpoint: -P endpoint=http://localhost:8000/v1 "
             "(mlflow run . -e serve_args -P model=... prints how to start one)."
         )
-    parts = urlsplit(url)
+    # Before any sentence that would repeat it.
+    if holds_credentials(url) or "?" in url or "#" in url:
+        raise RunnerError(
+            f"endpoint: give the address alone; a key goes in {KEY_VARIABLE}, which no log shows."
+        )
     try:
+        parts = urlsplit(url)
         sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         sound = False
     if not sound:
         raise RunnerError(f"endpoint: expected an address like http://host:8000/v1, found {url!r}.")
-    if parts.username or parts.password or parts.query or parts.fragment:
-        raise RunnerError(
-            f"endpoint: give the address alone; a key goes in {KEY_VARIABLE}, which no log shows."
-        )
     return parts
 
 

@@ -71,6 +71,14 @@ def test_a_wrong_value_is_refused_before_a_run_is_opened():
     assert refused.value.exit_code == 2
 
 
+@pytest.mark.parametrize("value", ["http://me:secret@host/v1", "http://host/v1?api_key=secret"])
+def test_a_secret_on_the_command_line_is_refused_before_mlflow_keeps_it(value):
+    with pytest.raises(click.ClickException, match=r"^endpoint: give the address") as refused:
+        started(ROOT, entry_point="cbt_describe", params={"turns": "x", "endpoint": value})
+
+    assert "secret" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("entry_point", "params", "experiment"),
     [
@@ -82,7 +90,7 @@ def test_a_wrong_value_is_refused_before_a_run_is_opened():
 def test_a_command_has_an_experiment_where_its_user_named_none(
     entry_point, params, experiment, monkeypatch
 ):
-    monkeypatch.setattr("experiments.tracking.default_experiment", lambda name: name)
+    monkeypatch.setattr("experiments.store.default_experiment", lambda name: name)
     assert started(ROOT, entry_point, params)["experiment"] == "0"
 
     UndertoneDefaults().in_context()
