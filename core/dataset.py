@@ -281,6 +281,21 @@ def _digest(folder: Path, name: str | None) -> bytes | str | None:
 
 
 def _unsafe(folder: Path, name: str) -> str | None:
+    if reason := leads_out(folder, name):
+        return reason
+    target = folder / name
+    try:
+        if not target.exists():
+            return "a file that is there"
+    except OSError as error:
+        return f"a file that is there ({(error.strerror or str(error)).lower()})"
+    # A pipe or device would be read for ever.
+    return None if target.is_file() else "a regular file"
+
+
+def leads_out(folder: Path, name: str) -> str | None:
+    """The rule that a file name from a table breaks by leaving its (resolved) folder, itself or
+    through a link; None where it stays inside."""
     if "\0" in name or "\\" in name or ".." in PurePosixPath(name).parts:
         return "a path inside the folder, with / and without .."
     if PurePosixPath(name).is_absolute() or PureWindowsPath(name).drive:
@@ -291,10 +306,23 @@ def _unsafe(folder: Path, name: str) -> str | None:
         return "a path that ends at a file"
     if not target.is_relative_to(folder):
         return "a file inside the folder, not a link out of it"
-    if not target.exists():
-        return "a file that is there"
-    # A pipe or device would be read for ever.
-    return None if target.is_file() else "a regular file"
+    return None
+
+
+def check_inside(table: Path, names: Sequence[str]) -> None:
+    """Refuse a table's audio files that lead out of its folder.
+
+    Raises:
+        DatasetError: naming every such row.
+    """
+    folder = table.resolve().parent
+    faults = [
+        Fault(row, "audio", reason, shown(name))
+        for row, name in enumerate(names, start=1)
+        if (reason := leads_out(folder, name))
+    ]
+    if faults:
+        raise DatasetError(str(table), faults, _ADVICE)
 
 
 def _counts(items: pd.DataFrame) -> dict[str, Any]:

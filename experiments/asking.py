@@ -18,6 +18,7 @@ from containers.runtime.answers import AnswerFile, BusyError
 from containers.runtime.card import Card, read_card
 from core import describing
 from core.audio import AudioError, prepare_clips
+from core.dataset import check_inside
 from core.prompts import template
 from core.protocol import Request, Response, digest, read_responses, write_requests
 from core.replacing import replacing
@@ -215,6 +216,7 @@ def _precision(said: str, card: Card) -> str:
 def _clips(items: pd.DataFrame, asked: Asked) -> tuple[dict[str, str], dict[str, str]]:
     """Item id -> clip name, and item id -> why there is none."""
     _audio(asked).mkdir(parents=True, exist_ok=True)
+    check_inside(asked.turns / "unlabelled.parquet", list(items["audio"]))
     prepared = prepare_clips([asked.turns / name for name in items["audio"]], _audio(asked))
     pairs = list(zip(items["item_id"], prepared, strict=True))
     clips = {str(name): one.name for name, one in pairs if not isinstance(one, AudioError)}

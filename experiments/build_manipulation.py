@@ -18,6 +18,7 @@ import pandas as pd
 from core.dataset import Dataset, DatasetError, write_dataset
 from core.datasets.clips import LeftOut, find_clips, import_clips
 from core.datasets.dialogue import Dialogue
+from core.datasets.file_names import file_name
 from core.datasets.mentalmanip import (
     MentalManipError,
     Parsed,
@@ -245,7 +246,7 @@ def rendered(build: Build, engine: Engine) -> tuple[Dataset, list[LeftOut]]:
     phase1 = speak(engine, turns, build.turns, build.workers, Progress())
     rows = []
     for dialogue, clip in clips(engine, build.dialogues, casting, build.turns):
-        path = build.output / "audio" / f"{dialogue.dialogue_id}.flac"
+        path = build.output / "audio" / f"{file_name(dialogue.dialogue_id)}.flac"
         write_clip(path, clip)
         voices = [voice.name for _, voice in sorted(casting[dialogue.dialogue_id].items())]
         rows.append(_row(dialogue, f"audio/{path.name}", voices, round(clip.seconds, 3)))

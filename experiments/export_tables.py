@@ -145,7 +145,7 @@ def metric_rows(run: KeptRun) -> list[dict[str, Any]]:
             }
             for e in estimates
         ]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise RunDescriptionError(
             f"{path}: expected a run's metrics, found {error!r}. Run the same `evaluate` again."
         ) from error

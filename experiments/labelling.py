@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from core import ssr
-from core.dataset import Dataset, write_dataset
+from core.dataset import Dataset, check_inside, write_dataset
 from core.datasets.cutting import Finding
 from core.datasets.turns_card import said, turns_card
 from core.embedding import Embedder, embedder
@@ -79,7 +79,10 @@ def _about(asked: Asked, model: Embedder, report: label_report.LabelReport) -> d
     sidecar = asked.descriptions.with_suffix(".json")
     described: dict[str, Any] | None = None
     if sidecar.is_file():
-        told = json.loads(sidecar.read_text(encoding="utf-8"))
+        try:
+            told = dict(json.loads(sidecar.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError, RecursionError) as error:
+            raise OptionError(f"{sidecar}: not as cbt_describe writes it ({error}).") from error
         names = ("model", "host", "decides", "images", "runs", "temperature", "top_p", "seed")
         described = {name: told.get(name) for name in (*names, "prompt", "prompt_sha256")}
     return {
@@ -142,6 +145,7 @@ def _dataset(asked: Asked, labels: pd.DataFrame, about: dict[str, Any]) -> tuple
     items = turns.merge(labels.dropna(subset="label"), on="item_id", validate="one_to_one")
     if items.empty:
         raise OptionError(f"descriptions: {asked.descriptions} gives no turn a label.")
+    check_inside(path, list(items["audio"]))
     for name in items["audio"]:
         _link(asked.turns / name, asked.output / name)
     columns = ["item_id", "session_id", "turn_index", "audio", "transcript", "context", "label"]

@@ -62,7 +62,7 @@ def from_words(said: str) -> Process | None:
     """The process such a line names; None where it is none."""
     try:
         return Process(**json.loads(said))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         return None
 
 

@@ -16,6 +16,7 @@ import pandas as pd
 
 from core.dataset import Dataset, DatasetError, write_dataset
 from core.datasets.dialogue import Dialogue
+from core.datasets.file_names import file_name
 from core.datasets.roleplay import (
     Session,
     TextSourceError,
@@ -98,13 +99,14 @@ def render_distress(
                 continue
             item_id = f"{session.session_id}_{index:02d}"
             sound = spoken_turn(engine, turn.text, voices[session.patient_voice], kept, tally)
-            seconds = _write_turn(folder / "audio" / f"{item_id}.flac", item_id, sound)
+            audio = f"audio/{file_name(item_id)}.flac"
+            seconds = _write_turn(folder / audio, item_id, sound)
             rows.append(
                 {
                     "item_id": item_id,
                     "session_id": session.session_id,
                     "turn_index": index,
-                    "audio": f"audio/{item_id}.flac",
+                    "audio": audio,
                     "transcript": turn.text,
                     "context": session.context(index),
                     "label": turn.level,
@@ -136,7 +138,7 @@ def render_manipulation(
                 for speaker, text in dialogue.turns
             ]
         )
-        path = folder / "audio" / f"{dialogue.dialogue_id}.flac"
+        path = folder / "audio" / f"{file_name(dialogue.dialogue_id)}.flac"
         write_clip(path, clip, small=True)
         rows.append(
             {

@@ -66,6 +66,7 @@ def main(arguments: Sequence[str] | None = None, engine: Engine | None = None) -
 
 
 def _render(session: Session, output: Path, kept: Path, engine: Engine) -> None:
+    from core.datasets.file_names import file_name
     from core.speech.compose import SpokenTurn, compose, write_clip
     from core.speech.turns import spoken_turn
     from core.speech.voices import assign_voices, too_alike, voice_pool
@@ -91,7 +92,7 @@ def _render(session: Session, output: Path, kept: Path, engine: Engine) -> None:
         ],
         gap_s=GAP_S,
     )
-    path = output / f"{session.session_id}.flac"
+    path = output / f"{file_name(session.session_id)}.flac"
     write_clip(path, clip)
     print(f"{path}: {clip.seconds:.1f} s, {len(session.turns)} turns")
 

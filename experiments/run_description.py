@@ -75,7 +75,7 @@ def read_description(path: Path) -> RunDescription:
     try:
         said = json.loads(path.read_bytes())
         known = {name: said[name] for name in ("written", "parameters", "tags", "dataset")}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise RunDescriptionError(
             f"{path}: expected what a run says of itself, found {error!r}. Run the same "
             "`evaluate` again: its answers are kept and the file is written anew."

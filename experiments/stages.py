@@ -186,6 +186,6 @@ def _dataset(about: Mapping[str, Any], folder: Path) -> dict[str, str]:
 def _json(path: Path) -> dict[str, Any]:
     try:
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise OptionError(f"{path}: not readable ({error}); run its stage again.") from error
     return found

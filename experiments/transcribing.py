@@ -148,7 +148,7 @@ def _read(paths: Sequence[Path], folder: Path) -> Iterator[Done]:
             yield path, of_whisperx_result(result)
         except FileNotFoundError:
             yield path, f"{folder} has no {path.stem}.json"
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, TypeError, OverflowError, RecursionError) as error:
             yield path, f"{path.stem}.json: {error}"
 
 

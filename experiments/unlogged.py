@@ -82,7 +82,7 @@ def read(results: Path) -> Unlogged:
             record[name] = tuple(record[name])
         files = results / FOLDER / FILES
         return Unlogged(results, **said, record=Record(**record, files=files))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise UnloggedError(
             f"{path}: expected the record of a run, found {error!r}. Run the same `evaluate` "
             "again: its answers are kept and the record is made anew."

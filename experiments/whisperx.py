@@ -109,7 +109,7 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return result
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {"failed": "not readable"}
 
 

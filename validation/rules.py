@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from core.manifest import is_whole
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -28,6 +30,10 @@ class Rule:
 
 TEXT = Rule("text", lambda value: isinstance(value, str))
 NAME = Rule("text that is not blank", lambda value: isinstance(value, str) and bool(value.strip()))
+WHOLE = Rule(
+    "text that is not blank, of whole characters, without a zero byte",
+    lambda value: NAME.holds(value) and is_whole(value),
+)
 DIGEST = Rule("64 hex digits", lambda value: _matches(r"[0-9a-f]{64}", value))
 CLIP = Rule(
     "a clip named by content, 32 hex digits and .wav",
@@ -38,6 +44,8 @@ PATH = Rule(
     lambda value: (
         isinstance(value, str)
         and bool(value)
+        and "\0" not in value
+        and "\\" not in value
         and not PurePosixPath(value).is_absolute()
         and ".." not in PurePosixPath(value).parts
     ),

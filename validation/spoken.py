@@ -6,7 +6,7 @@ import pandera.pandas as pa
 
 from core.ssr import LEVELS
 from validation.columns import column, optional, row_rule, table_schema, unique
-from validation.rules import NAME, PATH, PROBABILITY, TEXT, integer, number, one_of
+from validation.rules import NAME, PATH, PROBABILITY, TEXT, WHOLE, integer, number, one_of
 
 
 def words() -> pa.DataFrameSchema:
@@ -17,7 +17,7 @@ def words() -> pa.DataFrameSchema:
             "segment_start_s": column(number(0)),
             "segment_end_s": column(number(0)),
             "segment_speaker": column(NAME, nullable=True),
-            "word": column(NAME),
+            "word": column(WHOLE),
             "start_s": column(number(0), nullable=True),
             "end_s": column(number(0), nullable=True),
             "speaker": column(NAME, nullable=True),
@@ -55,7 +55,7 @@ def unlabelled() -> pa.DataFrameSchema:
             "session_id": column(NAME),
             "turn_index": column(integer(0)),
             "audio": column(PATH),
-            "transcript": column(NAME),
+            "transcript": column(WHOLE),
             "context": column(TEXT),
             "start_s": column(number(0)),
             "end_s": column(number(0, above=True)),

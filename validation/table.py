@@ -83,7 +83,13 @@ def read_table(path: Path) -> Table:
 
 def _decoded(path: Path) -> tuple[str, str]:
     raw = path.read_bytes()
-    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+    utf_16 = raw.startswith((b"\xff\xfe", b"\xfe\xff"))
+    if b"\0" in raw and not utf_16:
+        line = raw[: raw.index(b"\0")].count(b"\n") + 1
+        raise UnreadableTableError(
+            f"{path.name}, line {line}: expected text, found a zero byte. Save it as UTF-8 again."
+        )
+    if utf_16:
         try:
             return raw.decode("utf-16"), "utf-16"
         except UnicodeDecodeError as error:

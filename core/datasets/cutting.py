@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from core.audio import RATE_HZ, SHORTEST_S, SILENCE_DBFS, AudioError, Samples, read_clip
+from core.datasets.file_names import file_name
 from core.modality import holds_transcript
 from core.speech.engine import Sound
 from core.speech.turns import write_flac
@@ -191,7 +192,7 @@ def _span(
 
 
 def _row(folder: Path, row: Mapping[Any, Any], clip: Samples) -> dict[str, Any]:
-    name = f"audio/{row['item_id']}.flac"
+    name = f"audio/{file_name(str(row['item_id']))}.flac"
     write_flac(folder / name, Sound(clip, RATE_HZ))
     return {
         "item_id": row["item_id"],

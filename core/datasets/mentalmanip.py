@@ -186,6 +186,11 @@ def is_published(counts: Counts) -> bool:
 
 
 def _text(path: Path, content: bytes) -> str:
+    if (zero := content.find(b"\0")) >= 0 and not content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        line = content[:zero].count(b"\n") + 1
+        raise MentalManipError(
+            f"{path}, line {line}: expected text, found a zero byte. Save the file as text again."
+        )
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

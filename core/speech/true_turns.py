@@ -66,7 +66,7 @@ def read_sidecar(path: Path) -> tuple[TrueTurn, ...]:
             TrueTurn(turn["speaker"], turn["start_s"], turn["end_s"], turn["text"])
             for turn in turns
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise TruthError(f"{path}: expected turns with speaker, start_s, end_s, text.") from error
 
 

@@ -149,7 +149,7 @@ def _key(name: str, change: str, drawn: str) -> str:
 def _remembered(entry: Path) -> _Kept | None:
     try:
         return _Kept(**json.loads(entry.read_bytes()))
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         return None
 
 
