@@ -65,14 +65,20 @@ OPTIONS = {
     "speakers": ("", "from scratch, of whisperx: how many there are, 2 or 2-3"),
     "roles": (
         "offline",
-        "from scratch: offline (here), claude (transcripts are sent to Anthropic), or a CSV",
+        "from scratch: offline (here), claude (transcripts are sent to Anthropic), endpoint (a "
+        "language model of yours), or a CSV",
     ),
+    "roles_model": ("", "from scratch: the model asked about roles"),
+    "roles_endpoint": ("", "from scratch, for roles=endpoint: http://host:8000/v1"),
     "labels": ("ssr", "from scratch: ssr, or none to stop at turns without labels"),
     "model": (
         "voxtral",
         "from scratch, who describes: a folder of containers/ (here), or gpt-audio-1.5 (clips and "
         "contexts are sent to OpenAI)",
     ),
+    "runner": ("auto", "from scratch: where the model runs: process, docker, server"),
+    "endpoint": ("", "from scratch, for runner=server: http://host:8000/v1"),
+    "served_model": ("", "from scratch, for runner=server: the model's name there"),
     "runs": ("3", "from scratch: descriptions a turn"),
     "embedder": ("offline", "from scratch: offline (MiniLM, here) or bge-m3 (the study's)"),
     "max_requests": ("0", "from scratch: requests that roles, and model, may send away, each"),
@@ -84,7 +90,8 @@ OPTIONS = {
 # What only one of the two ways takes.
 OF_A_RELEASE = ("revision", "fetch", "listen", "skip_invalid")
 FROM_SCRATCH = (
-    *("asr", "transcripts", "speakers", "roles", "labels", "model", "runs", "embedder"),
+    *("asr", "transcripts", "speakers", "roles", "roles_model", "roles_endpoint", "labels"),
+    *("model", "runner", "endpoint", "served_model", "runs", "embedder"),
     *("max_requests", "price", "dry_run", "stages"),
 )
 MOST_PADDING_S = 2.0

@@ -11,7 +11,7 @@ command goes on where it stopped.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -92,7 +92,7 @@ def main(arguments: Sequence[str] | None = None, run: Callable[[Job], None] | No
         run: instead of the runner's, for whoever has another way to a model.
     """
     try:
-        asked = _asked(read_options(OPTIONS, arguments, "cbt_describe", __doc__))
+        asked = asked_from(read_options(OPTIONS, arguments, "cbt_describe", __doc__))
     except OptionError as error:
         return _sorry(2, error)
     from containers.runtime.card import CardError
@@ -128,13 +128,11 @@ def _tracked(asked: Asked) -> None:
     print(track_stages([stage], "cbt_describe", asked.track))
 
 
-def _asked(said: dict[str, str]) -> Asked:
+def asked_from(said: Mapping[str, str]) -> Asked:
+    """The options, checked, folders of earlier stages last; OptionError for the first wrong one."""
     from experiments.gpt_audio import is_gpt_audio
     from experiments.settings import models, runners
 
-    turns = existing_folder("turns", said["turns"])
-    if not (turns / "unlabelled.parquet").is_file():
-        raise OptionError(f"turns: {said['turns']!r} has no unlabelled.parquet; run cbt_turns.")
     runs = whole("runs", said["runs"])
     if runs == 0:
         raise OptionError("runs: expected 1 or more, found '0'.")
@@ -152,8 +150,8 @@ def _asked(said: dict[str, str]) -> Asked:
             f"model: {model} is asked by OpenAI's SDK; leave runner= and endpoint= out "
             "(OPENAI_BASE_URL names another server)."
         )
-    return Asked(
-        turns=turns,
+    asked = Asked(
+        turns=Path(said["turns"]).expanduser(),
         model=model if is_gpt_audio(model) else one_of("model", model, models()),
         kind=one_of("ask", said["ask"], ("descriptions", "scores")),
         runs=runs,
@@ -174,6 +172,10 @@ def _asked(said: dict[str, str]) -> Asked:
         output=Path(said["output"]).expanduser(),
         track=one_of("track", said["track"], TRACK_CHOICES),
     )
+    existing_folder("turns", said["turns"])
+    if not (asked.turns / "unlabelled.parquet").is_file():
+        raise OptionError(f"turns: {said['turns']!r} has no unlabelled.parquet; run cbt_turns.")
+    return asked
 
 
 def _sorry(code: int, why: object) -> int:

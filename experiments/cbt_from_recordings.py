@@ -26,9 +26,14 @@ if TYPE_CHECKING:
 
 # Options of build_cbt that the stages take, under the stages' own names.
 _WORDS = ("asr", "transcripts", "speakers")
-_TURNS = ("roles", "padding", "max_requests")
-_DESCRIBED = ("model", "runs", "max_requests", "price", "dry_run")
+_TURNS = ("roles", "roles_model", "padding", "max_requests")
+_DESCRIBED = (
+    *("model", "runner", "endpoint", "served_model"),
+    *("runs", "max_requests", "price", "dry_run"),
+)
 _LABELS = ("embedder", "name", "synthetic")
+# What an earlier stage has yet to make; each stage looks at it last.
+_LATER = ("words:", "turns:", "descriptions:")
 
 
 @dataclass(frozen=True)
@@ -65,13 +70,15 @@ def from_recordings(
         OptionError: a list of recordings that is none.
         TrackingError: the store cannot be used.
     """
+    check(asked.said)
     recordings, lost = _recordings(asked, fetch)
     words = asked.folder("words")
     code = cbt_words.main(_words(asked, _WORDS, recordings=recordings, output=words), transcriber)
     if code not in (0, 1) or not list(words.glob("*.parquet")):
         return code or 1
     turns = asked.folder("turns")
-    into = {"words": words, "recordings": recordings, "output": turns}
+    into: dict[str, Path | str] = {"words": words, "recordings": recordings, "output": turns}
+    into["endpoint"] = asked.said["roles_endpoint"]
     if code := cbt_turns.main(_words(asked, _TURNS, **into)):
         return code
     if asked.labels == "none":
@@ -91,7 +98,29 @@ def from_recordings(
     return 0
 
 
-def _words(asked: Scratch, names: Sequence[str], **places: Path) -> list[str]:
+def check(said: Mapping[str, str]) -> None:
+    """Refuse what a later stage would refuse, before hours of an earlier one.
+
+    Raises:
+        OptionError: for the first value that is wrong.
+    """
+    for stage, names in (
+        (cbt_turns, _TURNS),
+        (cbt_describe, _DESCRIBED),
+        (cbt_labels, _LABELS),
+    ):
+        words = {name: default for name, (default, _) in stage.OPTIONS.items()}
+        words |= {name: said[name] for name in names}
+        if stage is cbt_turns:
+            words["endpoint"] = said["roles_endpoint"]
+        try:
+            stage.asked_from(words)
+        except OptionError as error:
+            if not str(error).startswith(_LATER):
+                raise
+
+
+def _words(asked: Scratch, names: Sequence[str], **places: Path | str) -> list[str]:
     """A stage's command line; what it does of its own in MLflow is left to the whole."""
     words = {**{name: asked.said[name] for name in names}, **places, "track": "false"}
     return [word for name, value in words.items() for word in (f"--{name}", str(value))]

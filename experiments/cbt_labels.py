@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,6 +42,9 @@ OPTIONS = {
 }
 
 
+TURNS = "unlabelled.parquet"
+
+
 @dataclass(frozen=True)
 class Asked:
     """The options, checked."""
@@ -61,7 +64,7 @@ class Asked:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Label; 2 for a value or table that is wrong, 1 where the embedding model is not here."""
     try:
-        asked = _asked(read_options(OPTIONS, arguments, "cbt_labels", __doc__))
+        asked = asked_from(read_options(OPTIONS, arguments, "cbt_labels", __doc__))
     except OptionError as error:
         return _sorry(2, error)
     from core.dataset import DatasetError
@@ -85,25 +88,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _asked(said: dict[str, str]) -> Asked:
+def asked_from(said: Mapping[str, str]) -> Asked:
+    """The options, checked, folders of earlier stages last; OptionError for the first wrong one."""
     for name in ("name", "licence"):
         if not said[name]:
             raise OptionError(f"{name}: expected words, found nothing.")
-    turns = existing_folder("turns", said["turns"]) if said["turns"] else None
-    if turns and not (turns / "unlabelled.parquet").is_file():
-        raise OptionError(f"turns: {said['turns']!r} has no unlabelled.parquet; run cbt_turns.")
-    return Asked(
-        descriptions=existing_file("descriptions", said["descriptions"]),
+    asked = Asked(
+        descriptions=Path(said["descriptions"]).expanduser(),
         embedder=one_of("embedder", said["embedder"], ("offline", "bge-m3")),
         revision=_revision(said["revision"]),
         scores=existing_file("scores", said["scores"]) if said["scores"] else None,
-        turns=turns,
+        turns=Path(said["turns"]).expanduser() if said["turns"] else None,
         output=Path(said["output"]).expanduser(),
         name=said["name"],
         licence=said["licence"],
         synthetic=truth("synthetic", said["synthetic"]),
         track=one_of("track", said["track"], TRACK_CHOICES),
     )
+    existing_file("descriptions", said["descriptions"])
+    if said["turns"] and not (existing_folder("turns", said["turns"]) / TURNS).is_file():
+        raise OptionError(f"turns: {said['turns']!r} has no {TURNS}; run cbt_turns.")
+    return asked
 
 
 def _revision(said: str) -> str:

@@ -11,7 +11,7 @@ Answers about roles are kept in answers/ and not asked for again.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -72,7 +72,7 @@ class Asked:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Make turns; 2 for a value or table that is wrong, 1 where no turn is left."""
     try:
-        asked = _asked(read_options(OPTIONS, arguments, "cbt_turns", __doc__))
+        asked = asked_from(read_options(OPTIONS, arguments, "cbt_turns", __doc__))
     except OptionError as error:
         return _sorry(2, error)
     from core.manifest import DatasetError
@@ -91,7 +91,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _sorry(1, disk_sentence(error, asked.output))
 
 
-def _asked(said: dict[str, str]) -> Asked:
+def asked_from(said: Mapping[str, str]) -> Asked:
+    """The options, checked, folders of earlier stages last; OptionError for the first wrong one."""
     padding_s = amount("padding", said["padding"])
     if padding_s > MOST_PADDING_S:
         raise OptionError(
@@ -102,9 +103,9 @@ def _asked(said: dict[str, str]) -> Asked:
         existing_file("roles", said["roles"])
     if (said["roles"] == "endpoint") != bool(said["endpoint"]):
         raise OptionError("endpoint: roles=endpoint asks one, and no other choice of roles does.")
-    return Asked(
-        words=existing_folder("words", said["words"]),
-        recordings=existing_folder("recordings", said["recordings"]),
+    asked = Asked(
+        words=Path(said["words"]).expanduser(),
+        recordings=Path(said["recordings"]).expanduser(),
         roles=said["roles"],
         roles_model=said["roles_model"],
         endpoint=said["endpoint"],
@@ -113,6 +114,9 @@ def _asked(said: dict[str, str]) -> Asked:
         output=Path(said["output"]).expanduser(),
         track=one_of("track", said["track"], TRACK_CHOICES),
     )
+    existing_folder("words", said["words"])
+    existing_folder("recordings", said["recordings"])
+    return asked
 
 
 def _made(asked: Asked) -> int:

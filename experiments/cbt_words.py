@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -74,7 +74,7 @@ def main(
         transcriber: instead of the offline one, for whoever has another.
     """
     try:
-        asked = _asked(read_options(OPTIONS, arguments, "cbt_words", __doc__))
+        asked = asked_from(read_options(OPTIONS, arguments, "cbt_words", __doc__))
     except OptionError as error:
         return _sorry(2, error)
     from core.speech.engine import SpeechError
@@ -105,7 +105,8 @@ def _tracked(asked: Asked) -> None:
     print(track_stages([words_stage(asked.output)], "cbt_words", asked.track))
 
 
-def _asked(said: dict[str, str]) -> Asked:
+def asked_from(said: Mapping[str, str]) -> Asked:
+    """The options, checked, folders of earlier stages last; OptionError for the first wrong one."""
     from core.speech.engine import SpeechError
     from experiments import whisperx
 

@@ -27,7 +27,11 @@ class TextSourceError(ValueError):
 
 @dataclass(frozen=True)
 class RolePlayTurn:
-    """One turn of a session; `level` is the intended distress 1-5 of a patient's turn."""
+    """One turn of a session.
+
+    `level` is the intended distress 1-5 of a patient's turn; None for a therapist's, and for
+    a patient's `closing` turn, which is heard in whole recordings alone.
+    """
 
     role: str
     text: str
@@ -90,9 +94,11 @@ def _session(path: Path) -> Session:
 
 def _turn(where: str, entry: Mapping[str, Any]) -> RolePlayTurn:
     role, text = _field(where, entry, "role"), _field(where, entry, "text")
-    level = entry.get("level")
+    level, closing = entry.get("level"), entry.get("closing", False)
     if role not in ROLES:
         raise TextSourceError(f"{where}: expected a role of {', '.join(ROLES)}, found {role!r}.")
+    if closing is True and level is None:
+        return RolePlayTurn(role, text, None)
     if role == "patient" and level not in LEVELS:
         raise TextSourceError(f"{where}: expected a level of 1 to 5, found {level!r}.")
     return RolePlayTurn(role, text, level if role == "patient" else None)

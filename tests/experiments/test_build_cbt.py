@@ -8,7 +8,7 @@ import yaml
 
 from core.dataset import read_dataset
 from core.datasets.fetching import FetchError
-from experiments import build_cbt
+from experiments import build_cbt, evaluate
 from experiments.settings import ROOT
 from tests.core.datasets.releases import turn, write_recording, write_release
 from validation.schemas import turns, validated
@@ -66,6 +66,60 @@ def test_a_release_becomes_a_dataset_of_what_could_be_had(build, tmp_path, capsy
     said = capsys.readouterr().out
     assert "cbt-audio: 3 of 5 turns, 2 of 3 recordings" in said
     assert "1 turn of 1 recording, private: the video is private" in said
+
+
+def test_a_release_as_published_says_so_and_counts_what_is_lost_of_it(
+    build, tmp_path, capsys, monkeypatch
+):
+    videos = [f"{number:03}" for number in range(1, 97)]
+    # 1,802 turns over 96 recordings, of which one can be had.
+    rows = [
+        turn(videos[place % 96], place // 96 + 1, place // 96 * 0.5, place // 96 * 0.5 + 0.5, 3)
+        for place in range(1802)
+    ]
+    published = write_release(tmp_path / "published", rows, videos=videos)
+
+    assert build(release=published, fetch="false") == 0
+
+    said = capsys.readouterr().out
+    assert "cbt-audio: 19 of 1,802 turns, 1 of 96 recordings" in said
+    assert "published: 7.3 h, mean 14.6 s, median 9.8 s over all 1,802 turns" in said
+    assert "1,783 turns of 95 recordings, not_on_disk" in said
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
+    asked = {"data": tmp_path / "set", "output": tmp_path / "runs", "model": "null"}
+    asked |= {"conditions": "TO", "resamples": 20}
+    assert evaluate.main([w for k, v in asked.items() for w in (f"--{k}", str(v))]) == 0
+    assert "19 of 19 items (of 1,802 released)" in capsys.readouterr().out
+
+
+def test_odd_turns_are_findings_and_no_crash(build, tmp_path, monkeypatch):
+    said = "The weather was fine and we went out."
+    rows = [
+        turn("001", 1, 1.0, 4.0, 3, "I could not sleep at all last night."),
+        turn("001", 2, 3.0, 6.0, 3, said),
+        turn("001", 3, 2.0, 2.5, 3, "Too early and too short."),
+        turn("001", 4, 7.0, 7.01, 3, "Nothing can be heard here."),
+        turn("001", 5, 8.5, 10.1, 3, "At the very end of it."),
+        turn("001", 6, 9.5, 60.0, 3, "Far past the end."),
+    ]
+    odd = write_release(tmp_path / "odd", rows)
+    # Every clip says what the second turn says.
+    monkeypatch.setattr("experiments.cbt_from_release.recogniser", lambda: lambda samples: said)
+
+    assert build(release=odd, listen="true") == 0
+
+    report = pd.read_csv(tmp_path / "set" / "data_report.csv", dtype=str)
+    found = {(row["item_id"], row["kind"], row["kept"]) for row in report.to_dict("records")}
+    assert {
+        ("001_002", "overlapping", "yes"),
+        ("001_003", "out_of_order", "yes"),
+        ("001_003", "short", "yes"),
+        ("001_004", "zero_length", "no"),
+        ("001_005", "past_the_end", "yes"),
+        ("001_006", "past_the_end", "no"),
+        ("001_001", "heard_otherwise", "yes"),
+    } <= found
+    assert "which is what 001_002 says" in " ".join(report["found"])
 
 
 def test_every_finding_is_in_the_report(build, tmp_path):

@@ -45,7 +45,7 @@ def test_what_was_made_as_true_holds_every_limit(check, capsys):
     assert check() == 0
 
     assert capsys.readouterr().out.splitlines()[0] == (
-        "001: diarization error 0.000, words wrong 0 of 15, by speaker 0, patient turns within 0.3 s 100% of 2, "
+        "001: diarization error 0.000 (with NIST's collar 0.000), words wrong 0 of 15, by speaker 0, patient turns within 0.3 s 100% of 2, "
         "roles right"
     )
 
@@ -93,7 +93,7 @@ def test_a_corpus_transcript_is_compared_by_words_and_speakers(tmp_path, capsys)
 
     # "I" is Ben's: every word is right, two are wrong by speaker.
     assert capsys.readouterr().out == (
-        "001: diarization error 0.000, words wrong 0 of 8, by speaker 2\n"
+        "001: diarization error 0.000 (with NIST's collar 0.000), words wrong 0 of 8, by speaker 2\n"
     )
 
 

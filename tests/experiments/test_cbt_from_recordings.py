@@ -40,7 +40,7 @@ def whisperxs(session):
 
 @pytest.fixture
 def build(tmp_path):
-    write_recording(tmp_path / "recordings" / "001.wav", 60.0)
+    write_recording(tmp_path / "recordings" / "001.wav", 70.0)
     (tmp_path / "transcripts").mkdir()
     (tmp_path / "transcripts" / "001.json").write_text(json.dumps(whisperxs(SESSION)))
 
@@ -54,7 +54,7 @@ def build(tmp_path):
     def fetch(wanted):
         if wanted.session_id == "gone":
             raise FetchError("private", "Private video")
-        return write_recording(tmp_path / "downloads" / f"{wanted.session_id}.wav", 60.0)
+        return write_recording(tmp_path / "downloads" / f"{wanted.session_id}.wav", 70.0)
 
     def run(**options):
         words = {
@@ -160,14 +160,19 @@ def test_a_list_that_is_none_names_its_line(tmp_path, text, said):
         ({"recordings": "nowhere"}, "recordings: there is no folder or list 'nowhere'."),
         ({"listen": "true"}, "listen: only a build from a release takes it; give release="),
         ({"labels": "human"}, "labels: expected one of ssr, none, found 'human'."),
+        ({"roles": "endpoint"}, "endpoint: roles=endpoint asks one"),
+        ({"runner": "server"}, "endpoint: runner=server asks one"),
+        ({"model": "gpt"}, "model: expected one of"),
+        ({"embedder": "bert"}, "embedder: expected one of offline, bge-m3"),
         ({"asr": "cloud"}, "asr: expected one of offline, whisperx"),
     ],
 )
 def test_a_wrong_value_is_one_sentence_and_2(build, capsys, options, said):
     assert build(**options) == 2
-    err = capsys.readouterr().err
-    assert said in err
-    assert err.count("\n") == 1
+    told = capsys.readouterr()
+    assert said in told.err
+    assert told.err.count("\n") == 1
+    assert "words" not in told.out
 
 
 def test_paid_or_remote_stages_ask_for_leave(build, monkeypatch, capsys):

@@ -28,7 +28,7 @@ def lines(session):
 def make(tmp_path):
     (tmp_path / "words").mkdir()
     said(*lines(SESSION)).to_parquet(tmp_path / "words" / "001.parquet")
-    write_recording(tmp_path / "recordings" / "001.wav", 60.0)
+    write_recording(tmp_path / "recordings" / "001.wav", 70.0)
 
     def run(**options):
         words = {

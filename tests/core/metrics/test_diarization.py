@@ -32,6 +32,22 @@ def test_two_who_speak_at_once_count_twice():
     assert diarization_error(both, both).total_s == pytest.approx(5.0)
 
 
+def test_a_collar_forgives_what_is_near_a_boundary_of_the_reference():
+    # 0.2 s late at one end, 0.5 s at another; of 9 s the collars take 0.25 s at each of 4 ends.
+    found = [Stretch(0.2, 4.0, "S1"), Stretch(5.5, 10.0, "S0")]
+
+    assert diarization_error(TWO, found).rate == pytest.approx(0.7 / 9)
+    near = diarization_error(TWO, found, collar_s=0.25)
+    assert (near.missed_s, near.total_s) == pytest.approx((0.25, 8.0))
+
+
+def test_where_two_speak_can_be_left_out():
+    both = [Stretch(0.0, 4.0, "a"), Stretch(2.0, 3.0, "b")]
+    found = diarization_error(both, [Stretch(0.0, 4.0, "x")], skip_overlap=True)
+
+    assert (found.rate, found.total_s) == pytest.approx((0.0, 3.0))
+
+
 def test_one_speaker_found_for_two_is_right_for_the_longer():
     assert diarization_error(TWO, [Stretch(0.0, 10.0, "x")]).rate == pytest.approx((4 + 1) / 9)
 
