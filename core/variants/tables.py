@@ -76,12 +76,13 @@ class Comparison:
         found = self.difference(worse, base)
         if self.measure.worse > 0:
             return found
+        # From 0, since a difference of nothing turned round must not read -0.
         return Estimate(
             found.metric,
             found.condition,
-            -found.value,
-            -found.high,
-            -found.low,
+            0.0 - found.value,
+            0.0 - found.high,
+            0.0 - found.low,
             found.n,
             found.n_total,
             found.reason,
@@ -192,11 +193,11 @@ def hearing_notes(compared: Comparison, variants: Sequence[Variant]) -> list[str
         return ["hearing: TO was not asked, so nothing says what AT's audio adds to the words."]
     gain = compared.drop("TO", "AT")
     unit = {"mae": " levels"}.get(compared.measure.name, "")
-    said = [f"hearing: AT is better than TO by {_with_ends(gain)}{unit}."]
+    said = [f"hearing: AT's gain over TO is {_with_ends(gain)}{unit}."]
     if not gain.low > 0:
         said.append(
-            "That interval reaches 0, so there is no gain to divide up: the drops say whether the "
-            "clip matters to the answer, not that it helps."
+            "Its interval does not lie above 0, so there is no gain to divide up: the drops say "
+            "whether the clip matters to the answer, not that it helps."
         )
     for variant in variants:
         drop = compared.drop(variant.name, "AT")

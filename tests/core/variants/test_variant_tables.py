@@ -68,6 +68,8 @@ def test_a_higher_accuracy_is_no_drop():
     silence = row(variants_table(found, [SILENCE]), "AT.silence")
 
     assert silence["drop"] == 0.5
+    same = compared(measure=scores.MEASURE, AT=right, AT_silence=right)
+    assert str(row(variants_table(same, [SILENCE]), "AT.silence")["drop"]) == "0.0"
     assert drops(found, [SILENCE])[0].value == -0.5
 
 
