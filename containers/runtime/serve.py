@@ -220,7 +220,10 @@ def _canary(job: Job, adapter: Adapter, good: Sequence[Sized]) -> Hearing | None
     """Check hearing with a question of the run, preferably one without the transcript."""
     by_length = sorted(good, key=lambda entry: -entry.audio_s)
     spoken = [entry for entry in by_length if entry.clips]
-    clips = _readable(job.options.audio, (name for entry in spoken for name in entry.clips))
+    # Of each length one first: where clips were changed, equally long ones are of one turn.
+    first = {id(entry) for entry in {e.audio_s: e for e in reversed(spoken)}.values()}
+    candidates = sorted(spoken, key=lambda entry: id(entry) not in first)
+    clips = _readable(job.options.audio, (name for entry in candidates for name in entry.clips))
     askable = [entry for entry in spoken if set(entry.clips) <= set(clips)]
     if not askable:
         return None

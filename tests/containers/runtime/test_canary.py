@@ -58,6 +58,23 @@ def test_a_model_that_hears_passes_and_the_figures_are_kept(tmp_path):
     assert (hearing.noise, hearing.speech, hearing.seconds_used) == (0.0, "the run's own", 3.0)
 
 
+def shape(samples):
+    """The same at every level, as of a model that normalises what it hears."""
+    level = samples.std() or 1.0
+    return np.array([np.abs(samples).mean() / level, *(np.abs(samples[:3]) / level)])
+
+
+def test_a_louder_copy_is_no_other_speech_by_which_to_tell_who_hears(tmp_path):
+    one, other = voices(3, 3)
+    louder = Clip("louder.wav", "", 4 * one.samples)
+
+    hearing = check_hearing(Model(shape), question([one]), [one, louder, other], tmp_path)
+    assert hearing.speech == "the run's own"
+    assert check_hearing(Model(by_energy), question([one]), [one, louder], tmp_path).speech == (
+        "synthetic"
+    )
+
+
 def test_a_model_that_only_counts_frames_is_deaf(tmp_path):
     with pytest.raises(DeafError, match="speech / other speech and for speech / silence"):
         check_hearing(Model(by_length), question(voices(3)), voices(3, 4), tmp_path)
