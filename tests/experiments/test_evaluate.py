@@ -2,7 +2,6 @@
 
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -162,29 +161,6 @@ def test_a_folder_that_cannot_be_made_is_a_sentence_and_code_1(tmp_path, environ
     assert "/proc/no" in ended.stderr
     assert "the same command goes on" in ended.stderr
     assert "Traceback" not in ended.stderr
-
-
-@pytest.mark.slow
-def test_killed_at_random_moments_it_ends_with_the_same_figures(tmp_path, environment, transcripts):
-    words = ("--data", str(transcripts), "--conditions", "TO", "--resamples", "50")
-    assert evaluate(tmp_path / "undisturbed", environment, *words).returncode == 0
-    slow = environment | {"UNDERTONE_NULL_LATENCY_S": "0.001"}
-    moments = random.Random(7)
-    for _ in range(4):
-        run = subprocess.Popen(
-            command(tmp_path / "killed", *words),
-            cwd=tmp_path,
-            env=slow,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        time.sleep(moments.uniform(2.0, 8.0))
-        run.kill()
-        run.wait()
-    ended = evaluate(tmp_path / "killed", environment, *words)
-
-    assert ended.returncode == 0, ended.stderr
-    assert found(tmp_path / "killed") == found(tmp_path / "undisturbed")
 
 
 def answering(output):
