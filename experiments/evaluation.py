@@ -326,7 +326,14 @@ def _job(plan: Plan, log: Path | None) -> Job:
 
 
 def _site(settings: Settings) -> Site:
-    return Site(settings.endpoint, settings.served_model, settings.offline)
+    return Site(
+        settings.endpoint,
+        settings.served_model,
+        settings.offline,
+        settings.address,
+        settings.node_runner,
+        settings.store,
+    )
 
 
 def _write_table(table: pd.DataFrame, path: Path) -> None:

@@ -28,7 +28,7 @@ CONDITIONS = ("AO", "AT", "TO")
 MOST_RESAMPLES = 1_000_000
 
 OPTIONS: dict[str, tuple[str, str]] = {
-    "model": ("baseline", "a folder of containers/: baseline, null, ..."),
+    "model": ("baseline", "a folder of containers/: baseline, null, ...; several with commas"),
     "task": ("distress", "a module of core/tasks/: distress, manipulation, ..."),
     "data": ("demo", "dataset folder with a manifest; demo is the set that comes along"),
     "conditions": ("AO,AT,TO", "what the model is given: audio, audio and transcript, transcript"),
@@ -43,7 +43,11 @@ OPTIONS: dict[str, tuple[str, str]] = {
     "gpus": ("auto", "GPUs a container gets: auto for all, count:2, or indices such as 0,1"),
     "endpoint": ("", "for runner=server: an OpenAI-compatible address, http://host:8000/v1"),
     "served_model": ("", "the model's name at the endpoint; empty for its repository's"),
+    "address": ("auto", "for runner=ray: auto, local, host:port or ray://host:10001"),
+    "node_runner": ("auto", "for runner=ray: what runs a shard on its node, process or docker"),
+    "store": ("", "for runner=ray: fsspec URL of clips and weights; empty for shared folders"),
 }
+NODE_RUNNERS = ("auto", "process", "docker")
 
 
 class SettingsError(ValueError):
@@ -68,6 +72,7 @@ class Settings:
         precision, device_map: handed to the model's adapter.
         gpus: "auto", "count:N" or indices with commas between.
         endpoint, served_model: of a server; "" where none is meant.
+        address, node_runner, store: of a Ray cluster; `runners.Site` says what they mean.
         of_task: options of the task that were given, as typed; the task has the others' defaults.
     """
 
@@ -86,6 +91,9 @@ class Settings:
     gpus: str = "auto"
     endpoint: str = ""
     served_model: str = ""
+    address: str = "auto"
+    node_runner: str = "auto"
+    store: str = ""
     of_task: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -113,7 +121,7 @@ def read_arguments(arguments: Sequence[str], program: str, purpose: str) -> dict
             program, f"{purpose} With --task, its own options are shown too.", OPTIONS
         ).print_help()
         sys.exit(0)
-    task = _one_of("task", known.task, tasks())
+    task = one_of("task", known.task, tasks())
     of_task = {name: (s.default, s.meaning) for name, s in _task(task).SETTINGS.items()}
     if asks_help:
         _parser(program, f"{purpose} Options of {task} come last.", OPTIONS | of_task).print_help()
@@ -191,8 +199,8 @@ def settings_from(
     """
     said = {name: str(words.get(name, default)) for name, (default, _) in OPTIONS.items()}
     base = base or Path.cwd()
-    model = _one_of("model", said["model"], models(root))
-    task = _one_of("task", said["task"], tasks(root))
+    model = one_of("model", said["model"], models(root))
+    task = one_of("task", said["task"], tasks(root))
     conditions = _conditions(said["conditions"])
     return Settings(
         model=model,
@@ -203,13 +211,16 @@ def settings_from(
         seed=_whole("seed", said["seed"]),
         resamples=_whole("resamples", said["resamples"], least=1, most=MOST_RESAMPLES),
         output=_output_folder(said["output"], base),
-        runner=_one_of("runner", said["runner"], ["auto", *runners(root)]),
+        runner=one_of("runner", said["runner"], ["auto", *runners(root)]),
         offline=_truth("offline", said["offline"]),
         precision=_not_empty("precision", said["precision"]),
         device_map=_device_map(said["device_map"]),
         gpus=_gpus(said["gpus"]),
         endpoint=_endpoint(said["endpoint"].strip(), said["runner"]),
         served_model=said["served_model"].strip(),
+        address=_address(said["address"].strip(), said["runner"]),
+        node_runner=one_of("node_runner", said["node_runner"], list(NODE_RUNNERS)),
+        store=_store(said["store"].strip(), said["runner"]),
         of_task=_of_task(words, task, conditions, root),
     )
 
@@ -282,7 +293,7 @@ def _conditions(said: str) -> tuple[str, ...]:
     if not asked:
         raise SettingsError("conditions: expected some of AO,AT,TO, found nothing.")
     for word in asked:
-        _one_of("condition", word, list(CONDITIONS))
+        one_of("condition", word, list(CONDITIONS))
     return tuple(condition for condition in CONDITIONS if condition in asked)
 
 
@@ -321,7 +332,7 @@ def _endpoint(said: str, runner: str) -> str:
             "endpoint: give the address alone, without a login or a key in it; a key goes in "
             "UNDERTONE_API_KEY, which no log shows."
         )
-    if said and runner in ("auto", "process", "docker"):
+    if said and runner in ("auto", "process", "docker", "ray"):
         raise SettingsError(f"endpoint: only runner=server asks one, and runner is {runner!r}.")
     if runner == "server" and not said:
         raise SettingsError(
@@ -331,13 +342,40 @@ def _endpoint(said: str, runner: str) -> str:
     return said
 
 
+def _address(said: str, runner: str) -> str:
+    if said != "auto" and runner != "ray":
+        raise SettingsError(f"address: only runner=ray has one, and runner is {runner!r}.")
+    if not re.fullmatch(r"auto|local|(ray://)?[^\s/@:]+:\d+", said):
+        raise SettingsError(
+            f"address: expected auto, local, host:port or ray://host:port, found {said!r}."
+        )
+    return said
+
+
+def _store(said: str, runner: str) -> str:
+    if said and runner != "ray":
+        raise SettingsError(f"store: only runner=ray reads one, and runner is {runner!r}.")
+    if holds_credentials(said):
+        raise SettingsError(
+            "store: give the address alone, without a login or a key in it; those are read from "
+            "the environment, as the store's package says."
+        )
+    if said and not re.match(r"[a-z0-9+]+:|/", said):
+        raise SettingsError(
+            f"store: expected an address every node knows, such as s3://bucket/folder or "
+            f"/mnt/shared, found {said!r}."
+        )
+    return said.rstrip("/")
+
+
 def _not_empty(name: str, said: str) -> str:
     if not said.strip():
         raise SettingsError(f"{name}: expected a value, found nothing; leave it out for auto.")
     return said
 
 
-def _one_of(kind: str, said: str, known: list[str]) -> str:
+def one_of(kind: str, said: str, known: list[str]) -> str:
+    """The value, where it is one of those there are; else SettingsError with the nearest."""
     if said not in known:
         raise SettingsError(_no_such(kind, said, known))
     return said

@@ -33,11 +33,17 @@ class Site:
         endpoint: address of an OpenAI-compatible server, up to /v1; "" for none.
         served_model: the model's name there; "" where it is the card's repository.
         offline: nothing beyond this machine may be asked.
+        address: of a Ray cluster: "auto", "local", host:port or ray://host:port.
+        node_runner: what carries a shard on a node of it: "auto", "process" or "docker".
+        store: fsspec URL of a folder all its nodes reach; "" where they share folders.
     """
 
     endpoint: str = ""
     served_model: str = ""
     offline: bool = False
+    address: str = "auto"
+    node_runner: str = "auto"
+    store: str = ""
 
 
 # Nothing but this machine.
@@ -97,7 +103,7 @@ def runner(name: str, card: Card, site: Site = HERE) -> tuple[str, Runner]:
         RunnerError: with the reason of each that cannot, and the command to begin with.
     """
     refusals = {}
-    for candidate in _candidates(name, card):
+    for candidate in candidates(name, card):
         module = cast(Runner, import_module(f"experiments.runners.{candidate}"))
         reason = module.why_not(card, site)
         if reason is None:
@@ -108,7 +114,8 @@ def runner(name: str, card: Card, site: Site = HERE) -> tuple[str, Runner]:
     raise RunnerError(f"No runner can take {card.name}: {reasons}{begin}")
 
 
-def _candidates(name: str, card: Card) -> tuple[str, ...]:
+def candidates(name: str, card: Card) -> tuple[str, ...]:
+    """The runners a name stands for, in the order they are tried."""
     if name != "auto":
         return (name,)
     return PINNED_FIRST if card.repos else LIGHT_FIRST

@@ -57,6 +57,9 @@ def test_a_limit_of_zero_means_all_items(dataset):
         ("runner", "dokcer", "did you mean 'docker'"),
         ("data", "/nowhere", "there is no folder /nowhere"),
         ("precision", "", "precision: expected a value"),
+        ("address", "local", "only runner=ray has one"),
+        ("store", "s3://bucket/x", "only runner=ray reads one"),
+        ("node_runner", "server", "There is no node_runner 'server'"),
         ("device", "cpu", "There is no option 'device'"),
     ],
 )
@@ -156,3 +159,22 @@ def test_help_shows_a_tasks_options_where_the_task_is_named(capsys):
 
     assert ended.value.code == 0
     assert "--tactic_scoring" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("address", ["auto", "local", "10.0.0.1:6379", "ray://head:10001"])
+def test_a_cluster_is_named_by_its_address(dataset, address):
+    assert asked(dataset, runner="ray", address=address).address == address
+
+
+@pytest.mark.parametrize(
+    ("word", "value", "said"),
+    [
+        ("address", "ray://head", "expected auto, local, host:port"),
+        ("address", "user@head:6379", "expected auto, local, host:port"),
+        ("store", "folder", "expected an address every node knows"),
+        ("store", "s3://key:secret@bucket/folder", "without a login or a key in it"),
+    ],
+)
+def test_a_cluster_or_store_that_cannot_be_meant_is_refused(dataset, word, value, said):
+    with pytest.raises(SettingsError, match=said):
+        asked(dataset, runner="ray", **{word: value})
