@@ -2,6 +2,7 @@
 
 Reads the dataset, asks the model what it was not asked yet, scores the answers
 and records the run. The same command after an interruption goes on where it stopped.
+Several models, with commas between, are as many evaluations (`experiments.several`).
 
 Exit codes: 0 done; 1 the model, the store or another process was in the way; 2 a
 value or the dataset is wrong; 130 and 143 after ctrl-C and SIGTERM.
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from experiments.settings import Settings, SettingsError, experiment_name, read_arguments
 from experiments.settings import settings_from as checked
+from experiments.several import each_model, run_each
 
 if TYPE_CHECKING:
     from experiments.evaluation import Evaluation, Plan
@@ -29,11 +31,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
     words = sys.argv[1:] if arguments is None else arguments
     try:
-        settings = checked(read_arguments(words, "python -m experiments.evaluate", PURPOSE))
+        each = each_model(read_arguments(words, "python -m experiments.evaluate", PURPOSE))
+        settings = [checked(one) for one in each]
     except SettingsError as error:
         print(error, file=sys.stderr)
         return 2
-    return _guarded(settings)
+    if len(settings) > 1:
+        return run_each(each, settings)
+    return _guarded(settings[0])
 
 
 def _guarded(settings: Settings) -> int:

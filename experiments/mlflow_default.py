@@ -165,9 +165,12 @@ def _experiment_of(entry_point: str, params: Mapping[str, str], folder: Path) ->
 
         return of_command(entry_point, params)
     from experiments.settings import SettingsError, experiment_name, settings_from
+    from experiments.several import each_model
 
     try:
-        return experiment_name(settings_from(params, base=folder, root=folder))
+        # Several models are evaluated on one dataset: their runs meet in one experiment.
+        words = each_model(params, root=folder)[0]
+        return experiment_name(settings_from(words, base=folder, root=folder))
     except SettingsError as error:
         raise _wrong_value(str(error)) from error
 

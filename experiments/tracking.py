@@ -331,7 +331,8 @@ def _gone_on_with(client: MlflowClient, uri: str, earlier: Earlier | None) -> Tr
 
 
 def _opened(client: MlflowClient, uri: str, name: str) -> TrackedRun:
-    experiment_id = experiment_of(client, uri, name)
+    # MLflow's own word for where runs go: `mlflow run` gives it to every process it starts.
+    experiment_id = os.environ.get("MLFLOW_EXPERIMENT_ID") or experiment_of(client, uri, name)
     tags = {
         OWNER_TAG: as_words(this_process()),
         "mlflow.source.name": "experiments.evaluate",

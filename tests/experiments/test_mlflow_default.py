@@ -85,6 +85,7 @@ def test_a_secret_on_the_command_line_is_refused_before_mlflow_keeps_it(value):
         ("agreement", {"ratings": "a/ratings.csv"}, "agreement/ratings"),
         ("weights", {"model": "voxtral"}, "undertone"),
         ("evaluate", {"model": "null"}, "distress/demo-distress"),
+        ("evaluate", {"model": "null,baseline"}, "distress/demo-distress"),
     ],
 )
 def test_a_command_has_an_experiment_where_its_user_named_none(
