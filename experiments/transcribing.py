@@ -30,7 +30,7 @@ from core.speech.transcription import (
 from experiments import whisperx
 from experiments.options import OptionError
 from experiments.spoken_files import write_table
-from validation.schemas import validated
+from validation.schemas import TableError, validated
 from validation.spoken import words as words_schema
 
 if TYPE_CHECKING:
@@ -73,11 +73,18 @@ def transcribe_all(asked: Asked, transcriber: Transcriber | None = None) -> list
         done = _one_by_one(todo, transcriber, asked.threads)
     failed = []
     for path, transcription in done:
-        if isinstance(transcription, str):
-            failed.append(path.stem)
-            print(f"{path.stem}: failed: {transcription}")
-        else:
-            print(_written(asked.output, path, keys[path], transcription))
+        said = transcription
+        if isinstance(transcription, Transcription):
+            try:
+                print(_written(asked.output, path, keys[path], transcription))
+                continue
+            # A recogniser's slip, such as a segment that ends before it starts, or a transcript
+            # of a recording that cannot be read.
+            except (TableError, AudioError) as error:
+                said = str(error)
+        failed.append(path.stem)
+        _drop_anothers(asked.output, path.stem, keys[path])
+        print(f"{path.stem}: failed: {said}")
     return failed
 
 
@@ -170,6 +177,13 @@ def _written(folder: Path, path: Path, key: dict[str, str], done: Transcription)
     if done.over_silence:
         said += f"; taken out, since nobody speaks there: {done.over_silence[:80]!r}"
     return said
+
+
+def _drop_anothers(folder: Path, session: str, key: dict[str, str]) -> None:
+    """Words of another recording of this name must not be taken for this one's."""
+    known = _known(folder, session)
+    if known and known["recording"] != key["recording"]:
+        (folder / f"{session}.parquet").unlink()
 
 
 def _known(folder: Path, session: str) -> dict[str, str] | None:

@@ -85,6 +85,15 @@ def test_a_wrong_value_is_one_sentence_and_2(make, capsys, options, said):
     assert err.count("\n") == 1
 
 
+def test_words_of_another_recording_of_the_name_do_not_stay(make, tmp_path):
+    make()
+    (tmp_path / "recordings" / "001.wav").write_text("<html>")
+
+    assert make() == 1
+    assert not (tmp_path / "words" / "001.parquet").exists()
+    assert (tmp_path / "words" / "002.parquet").exists()
+
+
 def test_two_recordings_of_one_name_are_refused(make, tmp_path, capsys):
     write_recording(tmp_path / "recordings" / "001.flac", 5.0)
 

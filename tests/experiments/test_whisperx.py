@@ -124,6 +124,11 @@ def test_what_whisperx_wrote_elsewhere_is_read_instead(make, tmp_path, capsys):
     assert list(table["word"]) == ["Hello", "20", "20"]
     assert not (tmp_path / "calls.jsonl").exists()
 
+    segments[0]["end"] = 0.1
+    path.write_text(json.dumps({"segments": segments}))
+    assert make(transcripts=folder) == 1
+    assert "segment_end_s: expected a time not before" in capsys.readouterr().out
+
     path.write_text('{"segments": 3}')
     assert make(transcripts=folder) == 1
     assert "Session of Ann.json: expected an object with segments" in capsys.readouterr().out
