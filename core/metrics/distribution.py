@@ -37,6 +37,9 @@ def _given(
             f"{spread[row].tolist()}. Divide by the choice mass, or give NaN for no distribution."
         )
     weight = np.ones(len(levels)) if weights is None else np.asarray(weights, dtype=np.float64)
+    if known.all():
+        # a copy of all resamples' weights takes longer than what is done with them
+        return levels, spread, weight
     return levels[known], spread[known], weight[..., known]
 
 

@@ -27,6 +27,9 @@ def levels_of(ratings: ArrayLike | Sequence[Any], *, name: str, missing: bool) -
     column = np.asarray(ratings, dtype=None if hasattr(ratings, "dtype") else object).ravel()
     if column.dtype.kind in "iuf":
         found = column.astype(np.float64)
+    elif set(map(type, column)) <= _NUMBERS:
+        # what nearly every column is, and ten times faster than one value after the other
+        found = np.array([np.nan if rating is None else rating for rating in column], np.float64)
     else:
         found = np.array([_number(rating) for rating in column], dtype=np.float64)
     absent = np.isnan(found)
@@ -40,6 +43,9 @@ def levels_of(ratings: ArrayLike | Sequence[Any], *, name: str, missing: bool) -
             f"{int((~fits).sum())} of {len(column)} do not fit; correct them or leave them out."
         )
     return np.where(absent, 6, np.nan_to_num(found)).astype(np.int64)
+
+
+_NUMBERS = {int, float, np.int64, np.float64, type(None)}
 
 
 def _number(rating: Any) -> float:

@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from core.metrics.calibration import reliability
 from core.metrics.ordinal import share
-from experiments.comparison import plots
+from experiments.comparison import mosaics, plots
 from experiments.comparison.cells import Cells
 from experiments.comparison.document import Exhibit, Section
 
 UNANSWERED = "no answer"
-HATCHES = ("", "", "", "", "")
 
 # Of one cell: how sure each answer was, and whether what it was sure of was so.
 Sureness = Callable[[pd.DataFrame], tuple[NDArray[Any], NDArray[Any]]]
@@ -73,7 +72,7 @@ def _confusions(counts: pd.DataFrame, labels: Sequence[str]) -> Exhibit:
         "Rows are gold labels, columns predictions; the darker, the larger the share of the gold "
         "label's answered items. A good model is dark on the diagonal. Counts are in the CSV.",
         counts,
-        svg=plots.confusions(answered, labels),
+        svg=mosaics.confusions(answered, labels),
     )
 
 
@@ -106,7 +105,9 @@ def _distributions(counts: pd.DataFrame, labels: Sequence[str]) -> Exhibit:
         "Distribution of labels",
         "Share of all items given each label, the gold labels above; hatched: no answer.",
         frame[["row", "panel", "part", "count", "share"]],
-        svg=plots.stacked(frame, parts, "share of items", shades, [*[""] * len(labels), "////"]),
+        svg=plots.stacked(
+            frame, parts, "share of items", shades, [*[""] * len(labels), "////"], most=1.0
+        ),
     )
 
 
@@ -134,5 +135,5 @@ def _calibration(bins: pd.DataFrame, sure_of: str) -> Exhibit:
         "width. On the diagonal a model is as sure as it is right. Wilson intervals and the "
         "number of items in each bin are in the CSV.",
         bins[["model", "condition", *bins.columns.drop(["model", "condition"])]],
-        svg=plots.reliability_panels(bins, sure_of, "share for which it was so"),
+        svg=mosaics.reliability_diagrams(bins, sure_of, "share for which it was so"),
     )

@@ -27,6 +27,7 @@ from experiments.comparison.document import (
     by_cell,
     figure,
     interval,
+    is_long,
     p_value,
 )
 from experiments.comparison.drawing import dots
@@ -202,7 +203,7 @@ def _audio_section(pairs: pd.DataFrame, cells: Cells) -> Section:
             "No model was run in two conditions, so nothing can be said of what audio adds."
         )
         return section
-    section.exhibits += [_tests(pairs), _forest(pairs)]
+    section.exhibits += [_forest(pairs), _tests(pairs)]
     both = figure_2(pairs)
     if both is not None:
         section.exhibits.insert(0, both)
@@ -234,7 +235,8 @@ def figure_2(pairs: pd.DataFrame) -> Exhibit | None:
         "figure_2",
         "Figure 2: audio alone and audio added",
         "Right of the upright line audio alone beats the transcript alone; above the level line "
-        "audio added to the transcript helps. 95 % bootstrap intervals over turns, paired.",
+        "audio added to the transcript helps. 95 % bootstrap intervals over turns, paired; a name that would cover others is "
+        "left out.",
         frame,
         svg=plots.plane(
             frame,
@@ -284,7 +286,9 @@ def _tests(pairs: pd.DataFrame) -> Exhibit:
         "models of a pair of conditions (bold: below 0.05). r: matched-pairs rank-biserial "
         "correlation, negative where the first has the smaller errors."
     )
-    return Exhibit("paired_tests", "Paired tests", caption, pairs, layout=layout)
+    return Exhibit(
+        "paired_tests", "Paired tests", caption, pairs, layout=layout, folded=is_long(rows)
+    )
 
 
 def _ends(row: Mapping[Hashable, Any]) -> str:

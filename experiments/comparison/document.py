@@ -112,6 +112,15 @@ def by_cell(metrics: pd.DataFrame) -> dict[tuple[str, str, str], dict[Hashable, 
     return {(row["model"], row["condition"], row["metric"]): row for row in rows}
 
 
+LONG = 40
+"""Rows above which a table is folded away."""
+
+
+def is_long(rows: Sequence[Any]) -> bool:
+    """Whether a table would bury what comes after it."""
+    return len(rows) > LONG
+
+
 def figure(value: float, digits: int = 2) -> str:
     """A number as the report shows it; an en dash where it is undefined."""
     return "–" if math.isnan(value) else f"{value:.{digits}f}".replace("-", "−")

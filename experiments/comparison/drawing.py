@@ -143,7 +143,7 @@ def dots(
     down = math.ceil(len(panels) / across) or 1
     tall = max(len(rows), 1) * (0.13 + 0.11 * len(series))
     size = (WIDTH, down * (tall + 0.55) + 0.45)
-    with canvas(*size, down, across, sharey=True, sharex=same_x) as (figure, axes):
+    with canvas(*size, down, across, sharex=same_x) as (figure, axes):
         places = axes.ravel()
         for place, panel in zip(places, panels, strict=False):
             of_panel = frame[frame["panel"] == panel]
@@ -153,6 +153,9 @@ def dots(
                 )
             place.set_title(panel)
             place.grid(axis="x")
+            place.set_ylim(len(rows) - 0.5, -0.5)
+            # Shared rows would make their ticks once a panel, which takes most of the time.
+            place.set_yticks([])
             if zero is not None:
                 place.axvline(zero, color=INK, lw=0.8)
             if limits:
@@ -161,11 +164,11 @@ def dots(
                 place.xaxis.get_major_locator().set_params(integer=True)
         for place in places[len(panels) :]:
             place.set_axis_off()
-        places[0].set_yticks(range(len(rows)), [shortened(row) for row in rows])
-        places[0].set_ylim(len(rows) - 0.5, -0.5)
+        for place in axes[:, 0]:
+            place.set_yticks(range(len(rows)), [shortened(row) for row in rows])
         figure.supxlabel(x_label, fontsize=8.5)
-        if len(series) > 1 or str(series[:1]).startswith("['published"):
-            handles = [_handle(label, n, bars) for n, label in enumerate(series)]
+        if len(series) > 1:
+            handles = [handle(label, n, bars) for n, label in enumerate(series)]
             figure.legend(handles=handles, loc="outside upper left", ncols=len(series))
         return svg(figure)
 
@@ -205,7 +208,8 @@ def _draw_series(
     )
 
 
-def _handle(label: str, number: int, bars: bool) -> Any:
+def handle(label: str, number: int, bars: bool = False) -> Any:
+    """A legend's entry of a series."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -230,7 +234,7 @@ def _handle(label: str, number: int, bars: bool) -> Any:
 LONGEST_LABEL = 34
 
 
-def shortened(label: str) -> str:
+def shortened(label: str, most: int = LONGEST_LABEL) -> str:
     """A name that leaves room for the figure beside it, and holds no line break."""
     flat = " ".join(label.split())
-    return flat if len(flat) <= LONGEST_LABEL else f"{flat[: LONGEST_LABEL - 1]}…"
+    return flat if len(flat) <= most else f"{flat[: most - 1]}…"

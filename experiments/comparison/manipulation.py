@@ -27,6 +27,7 @@ from experiments.comparison.document import (
     by_cell,
     figure,
     interval,
+    is_long,
     p_value,
     table,
 )
@@ -135,6 +136,7 @@ def per_set(cells: Cells, asked: Asked) -> Exhibit:
         "With Wilson's 95 % intervals; “Acc all” counts a clip without an answer as wrong.",
         frame,
         words=3,
+        folded=is_long(parts),
     )
 
 
@@ -205,6 +207,7 @@ def _audio_section(pairs: pd.DataFrame) -> Section:
             "(bold: below 0.05).",
             pairs,
             layout=Layout((tuple(map(Head, (*heads, "p", "p, Holm", "n"))),), rows, words=2),
+            folded=is_long(rows),
         ),
     ]
     return section

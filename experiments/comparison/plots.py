@@ -28,114 +28,30 @@ MOST_CURVES = 7
 """Curves that can be told apart; the other models' are drawn thin and grey."""
 
 
-MOST_COUNTED = 600
-"""Cells of all matrices together, up to which each shows its count."""
-
-
-def confusions(frame: pd.DataFrame, labels: Sequence[str]) -> str:
-    """A small matrix for each model and condition: shares of each gold label, darker is more.
-
-    Args:
-        frame: columns model, condition, gold, predicted, count, share.
-    """
-    models = list(dict.fromkeys(frame["model"]))
-    conditions = list(dict.fromkeys(frame["condition"]))
-    k = len(labels)
-    side = k + 0.9
-    per_line = max(1, min(len(models), 24 // (len(conditions) * k) or 1))
-    lines = math.ceil(len(models) / per_line)
-    block = len(conditions) * side + 0.8
-    counted = len(frame) <= MOST_COUNTED
-    by_key = dict(list(frame.groupby(["model", "condition"], sort=False)))
-    height = 0.5 + lines * (side + 1.1) * WIDTH / (per_line * block + 1)
-    with canvas(WIDTH, min(height, 40)) as (figure, axes):
-        place = axes[0, 0]
-        for number, model in enumerate(models):
-            line, column = divmod(number, per_line)
-            top, left = line * (side + 1.1), column * block
-            place.text(left, top - 0.75, shortened(model), fontsize=8, color=INK)
-            for at, condition in enumerate(conditions):
-                if (model, condition) in by_key:
-                    corner = (left + at * side, top)
-                    _draw_matrix(
-                        place, by_key[model, condition], labels, condition, corner, counted
-                    )
-        place.set_xlim(-0.8, per_line * block - 0.3)
-        place.set_ylim(lines * (side + 1.1) - 0.4, -1.6)
-        place.set_aspect("equal")
-        place.set_axis_off()
-        figure.supxlabel("predicted (rows: gold)", fontsize=8.5)
-        return svg(figure)
-
-
-def _draw_matrix(
-    axes: Any,
-    rows: pd.DataFrame,
-    labels: Sequence[str],
-    condition: str,
-    corner: tuple[float, float],
-    counted: bool,
-) -> None:
-    k = len(labels)
-    shares = (
-        rows.pivot_table(index="gold", columns="predicted", values="share", dropna=False)
-        .reindex(index=list(labels), columns=list(labels))
-        .to_numpy(dtype=np.float64)
-    )
-    left, top = corner
-    axes.imshow(
-        np.nan_to_num(shares),
-        cmap="Blues",
-        vmin=0,
-        vmax=1,
-        zorder=1,
-        interpolation="nearest",
-        extent=(left, left + k, top + k, top),
-    )
-    axes.plot(
-        [left, left + k, left + k, left, left],
-        [top, top, top + k, top + k, top],
-        color=MUTED,
-        lw=0.6,
-        zorder=2,
-    )
-    axes.text(left + k / 2, top - 0.12, condition, ha="center", fontsize=6.5, color=MUTED)
-    if counted:
-        counts = rows.pivot_table(index="gold", columns="predicted", values="count")
-        table = counts.reindex(index=list(labels), columns=list(labels)).to_numpy(dtype=np.float64)
-        for (gold, said), count in np.ndenumerate(table):
-            axes.text(
-                left + said + 0.5,
-                top + gold + 0.5,
-                f"{count:.0f}",
-                ha="center",
-                va="center",
-                fontsize=6.5,
-                color="white" if shares[gold, said] > 0.55 else INK,
-                zorder=3,
-            )
-    for at, label in enumerate(labels):
-        if left == 0:
-            axes.text(-0.15, top + at + 0.5, label, ha="right", va="center", fontsize=5.5)
-        axes.text(left + at + 0.5, top + k + 0.12, label, ha="center", va="top", fontsize=5.5)
-
-
 def stacked(
     frame: pd.DataFrame,
     parts: Sequence[str],
     x_label: str,
     shades: Sequence[str],
     hatches: Sequence[str],
+    *,
+    most: float | None = None,
 ) -> str:
     """Horizontal bars of parts that add up, a panel a condition.
 
     Args:
         frame: columns row, panel, part, share; rows in order.
+        most: right end of the axis; None for the longest bar.
     """
+    from matplotlib.collections import PolyCollection
+    from matplotlib.patches import Patch
+
     rows, panels = (list(dict.fromkeys(frame[c])) for c in ("row", "panel"))
-    height = 0.75 + 0.2 * len(rows) + 0.3
+    height, drawn = 0.75 + 0.2 * len(rows) + 0.3, 0.0
     with canvas(WIDTH, height, 1, max(len(panels), 1), sharey=True, sharex=True) as (figure, axes):
         for place, panel in zip(axes[0], panels, strict=True):
+            # One collection a part: a patch each would take most of a report's time.
+            y = np.arange(len(rows))
             table = (
                 frame[frame["panel"] == panel]
                 .pivot_table(index="row", columns="part", values="share", sort=False)
@@ -145,68 +61,28 @@ def stacked(
             left = np.zeros(len(rows))
             for part, shade, hatch in zip(parts, shades, hatches, strict=True):
                 share = table[part].to_numpy(dtype=np.float64)
-                place.barh(
-                    range(len(rows)),
-                    share,
-                    0.78,
-                    left=left,
-                    color=shade,
+                right, top, bottom = left + share, y + 0.39, y - 0.39
+                corners = np.stack([left, bottom, right, bottom, right, top, left, top], 1)
+                bars = PolyCollection(
+                    corners.reshape(-1, 4, 2)[share > 0],
+                    facecolor=shade,
                     hatch=hatch,
                     edgecolor=INK,
                     lw=0.35,
-                    label=part,
                 )
+                place.add_collection(bars)
                 left = left + share
+            drawn = max(drawn, float(left.max(initial=0.0)))
             place.set_title(panel)
         axes[0, 0].set_yticks(range(len(rows)), [shortened(row) for row in rows])
         axes[0, 0].set_ylim(len(rows) - 0.4, -0.6)
-        handles, names = axes[0, 0].get_legend_handles_labels()
-        figure.legend(handles, names, loc="outside upper left", ncols=min(len(parts), 7))
+        axes[0, 0].set_xlim(0, most or max(drawn, 1e-6) * 1.05)
+        handles = [
+            Patch(facecolor=shade, hatch=hatch, edgecolor=INK, lw=0.35, label=part)
+            for part, shade, hatch in zip(parts, shades, hatches, strict=True)
+        ]
+        figure.legend(handles=handles, loc="outside upper left", ncols=min(len(parts), 7))
         figure.supxlabel(x_label, fontsize=8.5)
-        return svg(figure)
-
-
-def reliability_panels(frame: pd.DataFrame, x_label: str, y_label: str) -> str:
-    """A reliability diagram a model, a line a condition, the diagonal where they should be.
-
-    Args:
-        frame: columns model, condition, confidence, observed, low, high, n.
-    """
-    models = list(dict.fromkeys(frame["model"]))
-    across = min(6, max(len(models), 1))
-    down = math.ceil(len(models) / across) or 1
-    # Panels of one size, however many there are.
-    size = (max(0.5 + across * WIDTH / 6, 4.2), 0.75 + down * (WIDTH / 6 + 0.1))
-    with canvas(*size, down, across, sharex=True, sharey=True) as (figure, axes):
-        places = axes.ravel()
-        conditions = list(dict.fromkeys(frame["condition"]))
-        for place, model in zip(places, models, strict=False):
-            place.plot([0, 1], [0, 1], color=MUTED, lw=0.7)
-            for number, condition in enumerate(conditions):
-                of_cell = frame[(frame["model"] == model) & (frame["condition"] == condition)]
-                look = style(condition, number)
-                place.plot(
-                    of_cell["confidence"],
-                    of_cell["observed"],
-                    marker=look.marker,
-                    ms=3,
-                    color=look.colour,
-                    ls=look.line,
-                    lw=1,
-                    mfc=look.colour if look.filled else "white",
-                    label=condition,
-                )
-            place.set_title(shortened(model)[:20], fontsize=7.5)
-            place.set_xlim(0, 1)
-            place.set_ylim(0, 1)
-            place.set_xticks([0, 0.5, 1])
-            place.set_yticks([0, 0.5, 1])
-        for place in places[len(models) :]:
-            place.set_axis_off()
-        handles, names = places[0].get_legend_handles_labels()
-        figure.legend(handles, names, loc="outside upper left", ncols=len(names))
-        figure.supxlabel(x_label, fontsize=8.5)
-        figure.supylabel(y_label, fontsize=8.5)
         return svg(figure)
 
 
@@ -247,7 +123,6 @@ def plane(
                 label=series,
                 zorder=4,
             )
-        _name_points(place, frame)
         if zero:
             place.axhline(0, color=INK, lw=0.8)
             place.axvline(0, color=INK, lw=0.8)
@@ -263,26 +138,47 @@ def plane(
         place.set_ylabel(y_label)
         if frame["series"].nunique() > 1:
             figure.legend(loc="outside upper left", ncols=4)
+        # Where points lie is known once the axes have their place and their limits.
+        figure.draw_without_rendering()
+        _name_points(place, frame)
         return svg(figure)
 
 
-MOST_NAMES = 40
+# Of a name's letters, in points: enough to see whether two names would lie on one another.
+LETTER, LINE = 4.1, 8.5
 
 
 def _name_points(axes: Any, frame: pd.DataFrame) -> None:
-    """Each model's name at its first point, up or down so that near ones do not overlap."""
-    named = frame.dropna(subset=["x", "y"]).drop_duplicates("row").sort_values("y")
-    for number, entry in enumerate(named.head(MOST_NAMES).to_dict("records")):
-        above = 4 if number % 2 else -9
-        axes.annotate(
-            shortened(str(entry["row"])),
-            (entry["x"], entry["y"]),
-            xytext=(5, above),
-            textcoords="offset points",
-            fontsize=7,
-            color=INK,
-            zorder=5,
-        )
+    """Each model's name at its first point, where it covers neither a name nor a point.
+
+    A name that finds no such place is left out: the CSV has it.
+    """
+    named = frame.dropna(subset=["x", "y"]).drop_duplicates("row")
+    to_points = 72 / axes.figure.dpi
+    at = axes.transData.transform(named[["x", "y"]].to_numpy(dtype=np.float64)) * to_points
+    taken = [(x - 3, y - 3, x + 3, y + 3) for x, y in at]
+    for (x, y), row in zip(at, named.to_dict("records"), strict=True):
+        label = shortened(str(row["row"]), 24)
+        wide = LETTER * len(label)
+        for right, up in ((6, -3), (-6 - wide, -3), (6, 5), (6, -11), (-6 - wide, 5)):
+            box = (x + right, y + up, x + right + wide, y + up + LINE)
+            if not any(_overlap(box, other) for other in taken):
+                taken.append(box)
+                axes.annotate(
+                    label,
+                    (row["x"], row["y"]),
+                    xytext=(right, up),
+                    textcoords="offset points",
+                    fontsize=7,
+                    color=INK,
+                    zorder=5,
+                )
+                break
+
+
+def _overlap(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+    apart = one[2] < other[0] or other[2] < one[0] or one[3] < other[1] or other[3] < one[1]
+    return not apart
 
 
 def curves(frame: pd.DataFrame, points: pd.DataFrame, x_label: str, y_label: str) -> str:

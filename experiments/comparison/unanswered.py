@@ -10,7 +10,7 @@ import pandas as pd
 
 from experiments.comparison import plots
 from experiments.comparison.cells import Cells
-from experiments.comparison.document import Exhibit, Section, percent, table
+from experiments.comparison.document import Exhibit, Section, is_long, percent, table
 
 STATUSES = ("refused", "unparsed", "truncated", "audio_error", "model_error", "timeout")
 SHADES = ("#E69F00", "#56B4E9", "#CC79A7", "#D55E00", "#444444", "#ffffff")
@@ -29,11 +29,13 @@ def section(cells: Cells) -> Section:
         "model broke or took too long. Unheard: seconds of audio given and not used by the "
         "model's encoder; longest: the longest such rest of one clip."
     )
-    found.exhibits.append(Exhibit("coverage", "Coverage", caption, frame, layout=layout))
+    found.exhibits.append(
+        Exhibit("coverage", "Coverage", caption, frame, layout=layout, folded=is_long(cells.keys))
+    )
     if (frame["answered"] == frame["items"]).all():
         found.notes.append("Every item was answered by every model in every condition.")
         return found
-    found.exhibits.append(_statuses(frame))
+    found.exhibits.insert(0, _statuses(frame))
     found.exhibits.append(_reasons(cells))
     return found
 
