@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pandas as pd
 
-from core.tasks import distress
+from core.tasks import task
 from experiments.record import metrics
 from experiments.table import coverage
 from experiments.tracking import Record, tracked_run, write
@@ -74,7 +74,7 @@ def write_synthetic_run(
     """One MLflow run as `evaluate` leaves it; gives its id. `said` are parameters of its own."""
     folder.mkdir(parents=True, exist_ok=True)
     predictions.to_parquet(folder / "predictions.parquet", index=False)
-    estimates = distress.score(predictions, resamples=resamples, seed=0)
+    estimates = task(said.get("task", "distress")).score(predictions, resamples=resamples, seed=0)
     parameters = {
         "model": model,
         "revision": "none",
@@ -93,13 +93,13 @@ def write_synthetic_run(
         **said,
     }
     record = Record(
-        name=f"{model} · distress · {parameters['items']} items",
+        name=f"{model} · {parameters['task']} · {parameters['items']} items",
         parameters={f"undertone.{name}": value for name, value in parameters.items()},
         tags={"model": model, "task": parameters["task"], "synthetic": "true"},
         metrics=metrics(estimates, coverage(predictions)),
         files=folder,
     )
-    with tracked_run(f"distress/{parameters['dataset']}") as run:
+    with tracked_run(f"{parameters['task']}/{parameters['dataset']}") as run:
         write(run, record)
     return run.run_id
 

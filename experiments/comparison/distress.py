@@ -235,8 +235,8 @@ def figure_2(pairs: pd.DataFrame) -> Exhibit | None:
         "figure_2",
         "Figure 2: audio alone and audio added",
         "Right of the upright line audio alone beats the transcript alone; above the level line "
-        "audio added to the transcript helps. 95 % bootstrap intervals over turns, paired; a name that would cover others is "
-        "left out.",
+        "audio added to the transcript helps. 95 % bootstrap intervals over turns, paired. A name "
+        "that would cover others is left out.",
         frame,
         svg=plots.plane(
             frame,

@@ -38,12 +38,14 @@ class GatheringError(ValueError):
 
 @dataclass(frozen=True)
 class FoundRun:
-    """An MLflow run of `evaluate`, its undertone parameters without their prefix."""
+    """An MLflow run of `evaluate`: its undertone parameters without their prefix, the address of
+    its artifacts."""
 
     id: str
     name: str
     model: str
     started: int
+    artifacts: str
     parameters: Mapping[str, str]
     tags: Mapping[str, str]
     metrics: Mapping[str, float]
@@ -116,8 +118,9 @@ def gather(
         _assert_shared(chosen, "prompts", partial(_parameter, "prompts"))
         for setting in _settings(task):
             _assert_shared(chosen, setting, partial(_parameter, setting))
-    names = _row_names(chosen, (*IDENTITY, *(_settings(task) if allow else ())))
-    cells, behind, work = _read(client, task, chosen, names, ids)
+    further = ("prompts", *_settings(task)) if allow else ()
+    names = _row_names(chosen, (*IDENTITY, *further))
+    cells, behind, work = _read(task, chosen, names, ids)
     first = chosen[0]
     return Gathered(
         task=task,
@@ -171,6 +174,7 @@ def _found(run: Any) -> FoundRun | None:
         info.run_name or info.run_id,
         tags["model"],
         info.start_time,
+        info.artifact_uri,
         said,
         tags,
         run.data.metrics,
@@ -260,8 +264,10 @@ def _parameter(name: str, run: FoundRun) -> str:
 def _settings(task: str) -> tuple[str, ...]:
     from core.tasks import task as module
 
+    chosen = module(task)
     # Exemplars decide which items are left, and unequal items are refused by name.
-    return tuple(name for name in module(task).SETTINGS if name != "exemplars")
+    no_matter = {"exemplars", *chosen.BESIDE}
+    return tuple(name for name in chosen.SETTINGS if name not in no_matter)
 
 
 def _row_names(runs: Sequence[FoundRun], identity: Sequence[str]) -> dict[str, str]:
@@ -283,7 +289,6 @@ def _short(value: str) -> str:
 
 
 def _read(
-    client: MlflowClient,
     task: str,
     runs: Sequence[FoundRun],
     names: Mapping[str, str],
@@ -296,7 +301,7 @@ def _read(
     work: dict[str, Mapping[str, Any]] = {}
     with TemporaryDirectory(prefix="undertone-") as folder:
         for run in runs:
-            for condition, rows in predictions_of(client, run, task, Path(folder)).items():
+            for condition, rows in predictions_of(run, task, Path(folder)).items():
                 key = (names[run.id], condition)
                 if key not in cells:
                     cells[key], behind[key] = rows, run
@@ -305,7 +310,7 @@ def _read(
                         f"runs: {behind[key].id[:8]} and {run.id[:8]} both hold {key[0]} in "
                         f"{condition}, with the same settings; name one of them."
                     )
-            if said := work_of(client, run, Path(folder)):
+            if said := work_of(run, Path(folder)):
                 work[run.id] = said
     return cells, behind, work
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -15,25 +15,18 @@ from core.modality import CONDITIONS
 from core.protocol import STATUSES
 from experiments.comparison.gathering import PREDICTIONS, FoundRun, GatheringError
 
-if TYPE_CHECKING:
-    from mlflow import MlflowClient
-
 WORK = "work.json"
 
 
-def predictions_of(
-    client: MlflowClient, run: FoundRun, task: str, folder: Path
-) -> dict[str, pd.DataFrame]:
+def predictions_of(run: FoundRun, task: str, folder: Path) -> dict[str, pd.DataFrame]:
     """The rows of each condition of a run.
 
     Raises:
         GatheringError: no such artifact, or one that cannot be read.
         validation.schemas.TableError: one that is no predictions table, row by row.
     """
-    # A bar for each of thirty files is no news.
-    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
     try:
-        path = Path(client.download_artifacts(run.id, PREDICTIONS, str(_place(folder, run))))
+        path = _fetched(run, PREDICTIONS, folder)
         frame = pd.read_parquet(path)
     except Exception as error:
         raise GatheringError(
@@ -79,20 +72,28 @@ def _is_sound(frame: pd.DataFrame, labels: tuple[str, ...]) -> bool:
     )
 
 
-def work_of(client: MlflowClient, run: FoundRun, folder: Path) -> Mapping[str, Any]:
+def work_of(run: FoundRun, folder: Path) -> Mapping[str, Any]:
     """The summary of the run's work.json; empty where there is none."""
     with suppress(Exception):
-        path = Path(client.download_artifacts(run.id, WORK, str(_place(folder, run))))
+        path = _fetched(run, WORK, folder)
         said = json.loads(path.read_bytes())
         if isinstance(said, dict) and isinstance(said.get("summary"), dict):
             return dict(said["summary"])
     return {}
 
 
-def _place(folder: Path, run: FoundRun) -> Path:
+def _fetched(run: FoundRun, name: str, folder: Path) -> Path:
+    """An artifact as a file: where it lies, or brought into the folder from another machine."""
+    # A bar for each of thirty files is no news.
+    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
+    from mlflow.artifacts import download_artifacts
+
     place = folder / run.id
     place.mkdir(exist_ok=True)
-    return place
+    # By its address, not by the run: that would ask the store three times for each file.
+    where = f"{run.artifacts.rstrip('/')}/{name}"
+    is_here = where.startswith(("/", "file:"))
+    return Path(download_artifacts(where, dst_path=None if is_here else str(place)))
 
 
 def _first_line(error: Exception) -> str:
