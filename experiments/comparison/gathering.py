@@ -294,14 +294,15 @@ def _read(
     names: Mapping[str, str],
     named: Sequence[str],
 ) -> tuple[dict[Key, pd.DataFrame], dict[Key, FoundRun], dict[str, Mapping[str, Any]]]:
-    from experiments.comparison.reading import predictions_of, work_of
+    from experiments.comparison.reading import predictions_of, variants_of, work_of
 
     cells: dict[Key, pd.DataFrame] = {}
     behind: dict[Key, FoundRun] = {}
     work: dict[str, Mapping[str, Any]] = {}
     with TemporaryDirectory(prefix="undertone-") as folder:
         for run in runs:
-            for condition, rows in predictions_of(run, task, Path(folder)).items():
+            asked = predictions_of(run, task, Path(folder)) | variants_of(run, Path(folder))
+            for condition, rows in asked.items():
                 key = (names[run.id], condition)
                 if key not in cells:
                     cells[key], behind[key] = rows, run

@@ -15,7 +15,7 @@ from core.modality import CONDITIONS
 from core.protocol import STATUSES
 from experiments.comparison.gathering import PREDICTIONS, FoundRun, GatheringError
 
-WORK = "work.json"
+WORK, VARIANTS = "work.json", "variants.parquet"
 
 
 def predictions_of(run: FoundRun, task: str, folder: Path) -> dict[str, pd.DataFrame]:
@@ -37,6 +37,20 @@ def predictions_of(run: FoundRun, task: str, folder: Path) -> dict[str, pd.DataF
     _assert_fits(frame, task, f"{PREDICTIONS} of run {run.id}")
     frame["item_id"] = frame["item_id"].astype(str)
     return {str(name): rows for name, rows in frame.groupby("condition", sort=False)}
+
+
+def variants_of(run: FoundRun, folder: Path) -> dict[str, pd.DataFrame]:
+    """Rows of each condition that was asked beside the studies' three; none where none was.
+
+    They are shown and part of no figure, so one that cannot be read stops nothing.
+    """
+    if not any(name.startswith("beside.") for name in run.parameters):
+        return {}
+    with suppress(Exception):
+        frame = pd.read_parquet(_fetched(run, VARIANTS, folder))
+        if {"condition", "gold", "prediction"} <= set(frame.columns):
+            return {str(name): rows for name, rows in frame.groupby("condition", sort=False)}
+    return {}
 
 
 def _assert_fits(frame: pd.DataFrame, task: str, source: str) -> None:

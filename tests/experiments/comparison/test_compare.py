@@ -23,7 +23,7 @@ def ran(capsys, *words):
 
 def test_it_writes_the_report_and_a_run_of_its_own(client, add, capsys, tmp_path):
     for number, model in enumerate(("gemma4", "voxtral", "baseline")):
-        add(model, dataset="three", number=number * 6)
+        add(model, dataset="three", number=number * 20)
 
     code, said, (page,) = ran(capsys, "--dataset", "three", "--output", str(tmp_path))
 
@@ -80,9 +80,10 @@ def test_a_model_that_answered_nothing_is_in_the_tables_and_is_no_number(add, ca
 
 def test_conditions_beyond_the_three_are_shown_apart(add, capsys, tmp_path, of_condition):
     frame = synthetic_predictions(40, 1)
+    run = add("gemma4", dataset="variants", predictions=frame, **{"beside.hearing": "silence"})
+    uri = mlflow.MlflowClient().get_run(run).info.artifact_uri
     silence = of_condition(frame, "AT", "AT.silence")
-    run = add("gemma4", dataset="variants", predictions=frame)
-    _append(run, silence)
+    silence.to_parquet(Path(uri.removeprefix("file://"), "variants.parquet"), index=False)
 
     code, said, (page,) = ran(capsys, "--dataset", "variants", "--output", str(tmp_path))
 
@@ -90,13 +91,6 @@ def test_conditions_beyond_the_three_are_shown_apart(add, capsys, tmp_path, of_c
     apart = pd.read_csv(page.replace("report.html", "tables/variants.csv"))
     assert apart["Condition"].tolist() == ["AT.silence"]
     assert "AT.silence" not in set(pd.read_csv(page.replace("report.html", "tables/table_2.csv")))
-
-
-def _append(run, rows):
-    """A run's predictions with further rows, as a run with variants leaves them."""
-    uri = mlflow.MlflowClient().get_run(run).info.artifact_uri
-    path = Path(uri.removeprefix("file://"), "predictions.parquet")
-    pd.concat([pd.read_parquet(path), rows]).to_parquet(path, index=False)
 
 
 def test_manipulation_with_published_figures_and_raters(add, capsys, tmp_path, dialogues):
