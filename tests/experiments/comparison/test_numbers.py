@@ -64,26 +64,21 @@ def test_distress(client, add, written, tmp_path):
                     in_mlflow = run.metrics[f"zz_interval/{metric}.{condition}.{end}"]
                     assert ours[end] == pytest.approx(in_mlflow, abs=1e-12)
 
-
-def test_the_paired_tests_and_table_2(client, add, written, tmp_path):
-    add("gemma4", dataset="pairs")
-    (run,) = written("distress", "pairs").values()
-    reported = pd.read_csv(tmp_path / "tables" / "paired_tests.csv").set_index("pair")
+    pairs = pd.read_csv(tmp_path / "tables" / "paired_tests.csv").set_index(["model", "pair"])
+    run = runs["gemma4"]
     both = per_item(client, run, "AT").merge(per_item(client, run, "TO"), on="item_id")
     errors = [
         (both[f"prediction_{side}"] - both[f"gold_{side}"]).astype(int).abs() for side in "xy"
     ]
-
-    found = reported.loc["AT-TO"]
-
+    found = pairs.loc[("gemma4", "AT-TO")]
     # The paper's test as scipy has it; ours, with Pratt's zeros, is the one in MLflow.
     paper = wilcoxon(errors[0] - errors[1], zero_method="wilcox", method="approx", correction=False)
     assert found["p_paper"] == pytest.approx(paper.pvalue)
     assert found["p"] == pytest.approx(run.metrics["wilcoxon_p/AT-TO"])
     assert found["difference"] == pytest.approx(run.metrics["mae_difference/AT-TO"])
+    assert found["low"] == pytest.approx(run.metrics["zz_interval/mae_difference.AT-TO.low"])
     assert found["n"] == len(both)
-    table_2 = (tmp_path / "tables" / "table_2.md").read_text()
-    assert f"{run.metrics['mae/AT']:.3f}" in table_2
+    assert f"{run.metrics['mae/AT']:.3f}" in (tmp_path / "tables" / "table_2.md").read_text()
 
 
 def test_manipulation(client, add, written, dialogues, tmp_path):
