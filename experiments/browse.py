@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 from experiments.options import OptionError, existing_folder, read_options, whole
 
 if TYPE_CHECKING:
+    from core.dataset import Dataset
     from experiments.browse_index import Shown
 
 OPTIONS = {
@@ -86,31 +88,41 @@ def reader(output: Path, data: Path | None) -> Callable[[], Mapping[str, Shown]]
     from experiments.run_sets import dataset_of, described_folders, gathered, read_run
 
     lock = Lock()
-    known: tuple[tuple[tuple[str, int], ...], Mapping[str, Shown]] = ((), {})
+    known: tuple[dict[Path, int], Mapping[str, Shown]] = ({}, {})
+    # By set: a dataset is hashed whole when it is read, and does not change for a run more.
+    datasets: dict[str, tuple[Dataset | None, list[str]]] = {}
 
     def read() -> Mapping[str, Shown]:
         nonlocal known
         # Two requests at once must not read everything twice.
         with lock:
-            folders = described_folders(output)
-            state = tuple((str(f), (f / "run.json").stat().st_mtime_ns) for f in folders)
+            state = _written(described_folders(output))
             if state != known[0]:
                 runs, faults = [], []
-                for folder in folders:
+                for folder in state:
                     try:
-                        runs.append(read_run(folder))
+                        runs.append(read_run(folder, variants=True))
                     except RunDescriptionError as error:
                         faults.append(str(error))
-                sets = gathered(runs)
-                shown = {
-                    s.key: made_ready(s, dataset, [*notes, *faults])
-                    for s in sets
-                    for dataset, notes in [dataset_of(s, data)]
-                }
+                shown = {}
+                for found in gathered(runs):
+                    if datasets.get(found.key, (None,))[0] is None:
+                        datasets[found.key] = dataset_of(found, data)
+                    dataset, notes = datasets[found.key]
+                    shown[found.key] = made_ready(found, dataset, [*notes, *faults])
                 known = (state, shown)
             return known[1]
 
     return read
+
+
+def _written(folders: Sequence[Path]) -> dict[Path, int]:
+    """When each run was last written; without those that go away at this moment."""
+    found = {}
+    for folder in folders:
+        with suppress(OSError):
+            found[folder] = (folder / "run.json").stat().st_mtime_ns
+    return found
 
 
 def _asked(said: dict[str, str]) -> Asked:

@@ -248,7 +248,11 @@ def server(site: Site, port: int) -> ThreadingHTTPServer:
             self._answer(with_body=False)
 
         def _answer(self, *, with_body: bool) -> None:
-            said = reply(site, self.path, {k.title(): v for k, v in self.headers.items()})
+            try:
+                said = reply(site, self.path, {k.title(): v for k, v in self.headers.items()})
+            except Exception as error:
+                # A page that waits for ever says less than one that shows what went wrong.
+                said = _said(500, f"{type(error).__name__}: {error}")
             self.send_response(said.status)
             for name, value in {**HEADERS, **said.headers}.items():
                 self.send_header(name, value)
@@ -270,7 +274,5 @@ def server(site: Site, port: int) -> ThreadingHTTPServer:
 
     class Local(ThreadingHTTPServer):
         daemon_threads = True
-        # Else a port somebody else listens on would be shared in silence on some systems.
-        allow_reuse_address = True
 
     return Local(("127.0.0.1", port), Handler)

@@ -98,11 +98,11 @@ def run(asked: Asked) -> int:
 
 
 def _sets(asked: Asked) -> list[RunSet]:
-    from experiments.export_tables import chosen
+    from experiments.export_tables import chosen, run_name
     from experiments.run_sets import described_folders, gathered, read_run
 
     if asked.runs:
-        runs = [read_run(folder) for folder in asked.runs]
+        runs = [read_run(folder) for folder in dict.fromkeys(asked.runs)]
     else:
         found = [read_run(folder) for folder in described_folders(asked.output)]
         runs = chosen(found, task=asked.task, dataset=asked.dataset)
@@ -111,6 +111,9 @@ def _sets(asked: Asked) -> list[RunSet]:
             f"output: no whole run in {asked.output} fits; run `mlflow run . -e evaluate` first, "
             "or name run folders with -P runs=."
         )
+    names = [run_name(run) for run in runs]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise OptionError(f"runs: more than one folder holds {twice[0]}; export them apart.")
     return gathered(runs)
 
 
@@ -126,7 +129,7 @@ def _asked(said: dict[str, str]) -> Asked:
     return Asked(
         to=to,
         output=output if named else existing_folder("output", said["output"]),
-        runs=tuple(existing_folder("runs", part) for part in named),
+        runs=tuple(existing_folder("runs", part).resolve() for part in named),
         task=said["task"],
         dataset=said["dataset"],
         folder=Path(said["folder"] or output / "export" / to).expanduser(),

@@ -147,6 +147,6 @@ def _pipes(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def _cell(said: str) -> str:
     # A name of a dataset is anybody's text: no cell of it ends its row or becomes markup.
     flat = " ".join(said.split())
-    for mark, shown in (("\\", "\\\\"), ("|", "\\|"), ("<", "&lt;")):
+    for mark, shown in (("\\", "\\\\"), ("|", "\\|"), ("<", "&lt;"), ("[", "\\[")):
         flat = flat.replace(mark, shown)
     return flat

@@ -70,10 +70,14 @@ class RunSet:
 
     @cached_property
     def conditions(self) -> tuple[str, ...]:
-        """Conditions of all runs, in table order, those of other kinds behind."""
+        """Conditions of all runs in table order, each with its variants (AT.silence) behind it."""
         found = dict.fromkeys(c for run in self.runs for c in run.predictions["condition"].unique())
-        usual = ("AO", "AT", "TO")
-        return tuple(sorted(found, key=lambda c: (usual.index(c) if c in usual else 3, c)))
+        return tuple(sorted(found, key=_place))
+
+
+def _place(condition: str) -> tuple[int, str]:
+    usual, own = ("AO", "AT", "TO"), condition.partition(".")[0]
+    return (usual.index(own) if own in usual else len(usual), condition)
 
 
 def described_folders(output: Path) -> list[Path]:
@@ -88,10 +92,14 @@ def undescribed_folders(output: Path) -> list[Path]:
 
 
 _TABLE = "predictions.parquet"
+_VARIANTS = "variants.parquet"
 
 
-def read_run(folder: Path) -> KeptRun:
+def read_run(folder: Path, *, variants: bool = False) -> KeptRun:
     """One run folder.
+
+    Args:
+        variants: whether the answers to variants of a condition are among the predictions.
 
     Raises:
         RunDescriptionError: its run.json or its predictions cannot be read.
@@ -104,6 +112,9 @@ def read_run(folder: Path) -> KeptRun:
         name = str(said.parameters["model"])
         if predictions.empty or "condition" not in predictions:
             raise ValueError("a table without predictions")
+        if variants and (folder / _VARIANTS).is_file():
+            parts = [predictions, pd.read_parquet(folder / _VARIANTS)]
+            predictions = pd.concat(parts, ignore_index=True)
     except (OSError, ValueError, KeyError) as error:
         raise RunDescriptionError(
             f"{folder / _TABLE}: expected a run's predictions, found {error}. Run the same "

@@ -141,6 +141,19 @@ def test_the_server_is_on_the_loopback_and_every_answer_is_guarded(site):
         listening.shutdown()
 
 
+def test_what_went_wrong_is_said_and_the_page_goes_on():
+    def broken():
+        raise OSError(5, "the disk is gone")
+
+    with server(Site(KEY, broken), 0) as listening:
+        threading.Thread(target=listening.serve_forever, daemon=True).start()
+        client = HTTPConnection("127.0.0.1", listening.server_port, timeout=10)
+        client.request("GET", "/sets", headers={"Cookie": f"{COOKIE}={KEY}"})
+        told = client.getresponse()
+        assert (told.status, b"the disk is gone" in told.read()) == (500, True)
+        listening.shutdown()
+
+
 def test_the_key_is_kept_for_its_owner_alone(tmp_path):
     key = kept_key(tmp_path)
 

@@ -1,4 +1,5 @@
 import json
+import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -113,6 +114,14 @@ def test_a_run_is_chosen_by_its_folder(outputs):
     folder = exported(outputs, "hf", runs=str(limited))
 
     assert len(pd.read_parquet(folder / "data" / "distress_predictions.parquet")) == 1
+
+
+def test_one_run_in_two_folders_is_not_exported_as_two(outputs, tmp_path, capsys):
+    (folder,) = outputs.glob("distress/*/null")
+    copy = shutil.copytree(folder, tmp_path / "copy" / "null")
+
+    assert main(["--output", str(outputs), "--runs", f"{folder},{copy}"]) == 2
+    assert "more than one folder holds null/distress/" in capsys.readouterr().err
 
 
 def test_words_of_another_version_of_the_dataset_are_not_put_beside_answers(outputs, capsys):

@@ -33,6 +33,15 @@ def test_runs_of_one_version_of_a_dataset_meet_whole_and_limited(tmp_path, datas
     assert found.labels == ("1", "2", "3", "4", "5")
 
 
+def test_variants_stand_behind_their_condition_where_they_are_wanted(tmp_path, dataset):
+    folder = keep(tmp_path, dataset, "null", answers(dataset, "AT"), answers(dataset, "TO"))
+    answers(dataset, "AT.silence", 1).to_parquet(folder / "variants.parquet")
+
+    (found,) = gathered([read_run(folder, variants=True)])
+    assert found.conditions == ("AT", "AT.silence", "TO")
+    assert len(read_run(folder).predictions) == 4
+
+
 def test_a_folder_that_says_nothing_of_itself_is_named(tmp_path, dataset):
     folder = keep(tmp_path, dataset, "null", answers(dataset, "TO"))
     (folder / "run.json").unlink()
