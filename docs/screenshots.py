@@ -1,13 +1,14 @@
 """Pictures of the MLflow UI for the documentation, taken in headless Chromium.
 
     python docs/screenshots.py            evaluates both models that come along, then takes them
-    python docs/screenshots.py sqlite:///mlflow.db    takes them of a store that is there
+    python docs/screenshots.py sqlite:///mlflow.db outputs    takes them of runs that are there
 
 Writes docs/screenshots/*.png. Needs chromium and chromedriver, and the test extra.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -18,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.parse import urlencode
 from urllib.request import urlopen
 
 from experiments import view
@@ -26,6 +28,11 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "screenshots"
 EXPERIMENT = "distress/demo-distress"
 RUN = "baseline"
+# The page of `browse`: a turn, and a dialogue with the quotes of those who found manipulation.
+BROWSED = (
+    ("browse", "distress", "&order=error"),
+    ("browse_manipulation", "manipulation", "&item=demo_02"),
+)
 WIDTH, HEIGHT = 1500, 950
 # The UI draws its charts a while after it has loaded them.
 SETTLE_S = 4.0
@@ -47,13 +54,13 @@ QUIET = (
 def main() -> None:
     """Take every picture."""
     FOLDER.mkdir(exist_ok=True)
-    if len(sys.argv) > 1:
-        take(sys.argv[1])
+    if len(sys.argv) == 3:
+        take(sys.argv[1], Path(sys.argv[2]))
         return
     with TemporaryDirectory() as folder:
         store = f"sqlite:///{folder}/mlflow.db"
         evaluate_all(Path(folder), store)
-        take(store)
+        take(store, Path(folder) / "outputs")
 
 
 def evaluate_all(folder: Path, store: str) -> None:
@@ -66,19 +73,51 @@ def evaluate_all(folder: Path, store: str) -> None:
             subprocess.run(command, cwd=folder, env=environment, check=True)
 
 
-def take(store: str) -> None:
-    """Open each page of the UI and save what it shows."""
-    with server(store) as address, browser() as chromium:
-        for name, page, clicks in pages(store):
-            # Pages differ only after the #: without another page between, nothing is loaded anew.
-            chromium.get("about:blank")
-            chromium.get(f"{address}/{page}")
-            time.sleep(SETTLE_S)
-            close_assistant(chromium)
-            for text in clicks:
-                click(chromium, text)
-            chromium.save_screenshot(str(FOLDER / f"{name}.png"))
-            print(FOLDER / f"{name}.png")
+def take(store: str, output: Path) -> None:
+    """Open each page of the UI, and the page of `browse`, and save what it shows."""
+    with browser() as chromium:
+        with browse(output) as address:
+            for name, task, words in BROWSED:
+                chromium.get(f"{address}&set={task}-{demo_hash(task)[:8]}{words}")
+                wait_for_text(chromium, "What the models said")
+                save(chromium, name)
+        with server(store) as address:
+            for name, page, clicks in pages(store):
+                # Pages differ only after the #: without another between, nothing is loaded anew.
+                chromium.get("about:blank")
+                chromium.get(f"{address}/{page}")
+                time.sleep(SETTLE_S)
+                close_assistant(chromium)
+                for text in clicks:
+                    click(chromium, text)
+                save(chromium, name)
+
+
+def demo_hash(task: str) -> str:
+    """Of the demo set that comes along."""
+    about = json.loads((ROOT / "demo" / task / "dataset.json").read_bytes())
+    return str(about["hash"])
+
+
+def save(chromium: Any, name: str) -> None:
+    """What the browser shows, as docs/screenshots/<name>.png."""
+    time.sleep(SETTLE_S)
+    chromium.save_screenshot(str(FOLDER / f"{name}.png"))
+    print(FOLDER / f"{name}.png")
+
+
+@contextmanager
+def browse(output: Path) -> Iterator[str]:
+    """The page of `browse` on a free port; gives its address with its key, to which words add."""
+    command = [sys.executable, "-m", "experiments.browse", "--port", "0", "--output", str(output)]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    try:
+        said = iter(process.stdout.readline, "") if process.stdout else iter(())
+        yield next(line.split()[1] for line in said if line.startswith("listen: "))
+    finally:
+        process.terminate()
+        process.wait(60)
 
 
 def pages(store: str) -> list[tuple[str, str, tuple[str, ...]]]:
@@ -88,17 +127,23 @@ def pages(store: str) -> list[tuple[str, str, tuple[str, ...]]]:
     client = mlflow.MlflowClient(store)
     (experiment,) = (e.experiment_id for e in client.search_experiments() if e.name == EXPERIMENT)
     (run, *_) = client.search_runs([experiment], f"tags.model = '{RUN}'")
+    both = [run.info.run_id for run in client.search_runs([experiment], max_results=2)]
+    mode = "workflowType=machine_learning"
+    of_both = {"runs": json.dumps(both), "experiments": json.dumps([experiment])}
+    compared = f"#/compare-runs?{urlencode(of_both)}&{mode}"
     runs = f"#/experiments/{experiment}/runs"
     of_run = f"{runs}/{run.info.run_id}"
-    mode = "workflowType=machine_learning"
     return [
         ("runs", f"{runs}?{view.ADDRESS}", ()),
         ("charts", f"{runs}?{view.ADDRESS}&compareRunsMode=CHART", ()),
         ("evaluation", f"{runs}?{view.ADDRESS}&compareRunsMode=ARTIFACT", ()),
+        ("compare", compared, ()),
         ("run", f"{of_run}?{mode}", ()),
         ("metrics", f"{of_run}/model-metrics?{mode}", ()),
         ("forest", f"{of_run}/artifacts?{mode}", ("figures", "1_forest.png")),
         ("confusion", f"{of_run}/artifacts?{mode}", ("figures", "2_confusion.png")),
+        ("figure", f"{of_run}/artifacts?{mode}", ("figures", "1_forest.html")),
+        ("worst", f"{of_run}/artifacts?{mode}", ("worst.html",)),
         ("items", f"{of_run}/artifacts?{mode}", ("items", "AT.json")),
         ("prompt", f"{of_run}/artifacts?{mode}", ("prompts", "distress", "at.txt")),
     ]
@@ -126,15 +171,15 @@ def server(store: str) -> Iterator[str]:
 
 
 def wait_for(address: str) -> None:
-    """Return when the server answers. Raises TimeoutError after three minutes."""
-    deadline = time.monotonic() + 180
+    """Return when the server answers. Raises TimeoutError after ten minutes."""
+    deadline = time.monotonic() + 600
     while time.monotonic() < deadline:
         try:
             with urlopen(f"{address}/health", timeout=2):
                 return
         except OSError:
             time.sleep(0.3)
-    raise TimeoutError(f"{address}: no MLflow server after three minutes.")
+    raise TimeoutError(f"{address}: no MLflow server after ten minutes.")
 
 
 @contextmanager
