@@ -80,7 +80,9 @@ export class ItemView {
     return make("table", {}, make("caption", { className: "facts" },
       `Bars: probability of each label at the first answer position; the outlined one is the label.`),
       make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "model"),
-        ...index.conditions.map((condition) => make("th", { scope: "col" }, condition)))),
+        ...index.conditions.map((condition) => make("th", { scope: "col" }, condition,
+          // What was played or asked there is not what the player and the words above hold.
+          condition.includes(".") ? make("p", { className: "more" }, "a variant: not the clip or words above") : null)))),
       make("tbody", {}, ...rows));
   }
 
