@@ -73,7 +73,8 @@ def serve(asked: Asked) -> int:
         return _sorry(1, f"port {asked.port}: {error.strerror}; give another with -P port=.")
     for shown in found.values():
         runs = shown.runs
-        print(f"{runs.task}, {runs.dataset}: {len(shown.place)} items, {len(runs.runs)} runs")
+        said = "1 run" if len(runs.runs) == 1 else f"{len(runs.runs)} runs"
+        print(f"{runs.task}, {runs.dataset}: {len(shown.place)} items, {said}")
     print(f"listen: http://127.0.0.1:{listening.server_port}/?key={site.key}", flush=True)
     print("Ctrl-C ends it.", flush=True)
     with listening:

@@ -51,7 +51,7 @@ async function openSet(key) {
   options("group", [...any("any"), ...($("group-label").hidden ? [] : same(groups))]);
   options("order", [["", "as in the dataset"], ["error", "largest error first"], ["apart", "most disagreement first"]]);
   $("words").value = state.words;
-  const badges = [index.synthetic ? "synthetic" : "", `licence: ${index.licence}`, `${index.runs.length} runs`];
+  const badges = [index.synthetic ? "synthetic" : "", `licence: ${index.licence}`, index.runs.length === 1 ? "1 run" : `${index.runs.length} runs`];
   $("badges").replaceChildren(...badges.filter(Boolean).map((words) => {
     const badge = document.createElement("span");
     badge.className = "badge";
