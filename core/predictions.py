@@ -151,8 +151,10 @@ def _typed(rows: Sequence[dict[str, Any]], labels: Sequence[str]) -> pd.DataFram
         *("choice_mass", *(f"p_{label}" for label in labels), "text", "group_id"),
         *("seconds_given", "seconds_used", "latency_s", "request_id"),
     ]
-    frame = pd.DataFrame(rows, columns=columns)
     kinds = dict.fromkeys(columns, "float64") | dict.fromkeys(_TEXTS, "object")
     numbered = all(label.isdecimal() for label in labels)
     kinds |= dict.fromkeys(("prediction", "gold"), "Int64" if numbered else "object")
-    return frame.astype(kinds)
+    # A column at a time: a frame made of rows is made again for the type of each column.
+    return pd.DataFrame(
+        {name: pd.Series([row[name] for row in rows], dtype=kinds[name]) for name in columns}
+    )

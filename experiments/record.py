@@ -37,6 +37,8 @@ from experiments.worst import save_worst
 INTERVALS = "zz_interval"
 # Of the 8,000 characters a description may have; a table cut in the middle helps nobody.
 ROOM_FOR_TABLES = 7_500
+# Rows of a table of items: a browser has to hold it. Both studies' sets fit in whole.
+MOST_ROWS = 5_000
 
 
 def record_of(evaluation: Evaluation, staging: Path, *, sound: bool = False) -> Record:
@@ -123,9 +125,12 @@ def name_of(estimate: Estimate, conditions: Collection[str]) -> str:
 
 
 def item_tables(predictions: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """One table a condition; the UI groups by the first column and compares the second."""
+    """One table a condition; the UI groups by the first column and compares the second.
+
+    Of more than `MOST_ROWS` items the first; predictions.parquet has all.
+    """
     return {
-        f"items/{condition}.json": _plain(rows)
+        f"items/{condition}.json": _plain(rows.head(MOST_ROWS))
         for condition, rows in predictions.groupby("condition", sort=False)
     }
 
@@ -153,6 +158,11 @@ def note(evaluation: Evaluation, answered: Sequence[Coverage]) -> str:
     if plan.card.verified != "weights":
         parts.append(f"Model verified: {plan.card.verified}; not yet run with its real weights.")
     parts += evaluation.notes
+    if len(evaluation.items) > MOST_ROWS:
+        parts.append(
+            f"The tables in `items/` hold the first {MOST_ROWS:,} of {len(evaluation.items):,} "
+            "items; `predictions.parquet` holds all."
+        )
     parts += undefined_reasons(evaluation.estimates)
     for table in (table for table in evaluation.tables if table.shown):
         shown = f"{table.title}\n\n{markdown(frame_grid(table.frame))}"

@@ -12,7 +12,7 @@ import os
 import sqlite3
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from hashlib import sha256
+from hashlib import file_digest
 from importlib.metadata import version
 from pathlib import Path
 from urllib.request import urlopen
@@ -127,4 +127,7 @@ def _said_by_server(known: Recorded) -> tuple[str, str] | None:
 
 
 def _sha256(path: Path) -> str:
-    return sha256(path.read_bytes()).hexdigest() if path.exists() else ""
+    if not path.exists():
+        return ""
+    with path.open("rb") as stream:
+        return file_digest(stream, "sha256").hexdigest()

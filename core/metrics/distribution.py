@@ -16,6 +16,7 @@ from core.metrics.tables import LEVELS
 Float = NDArray[np.float64]
 
 BINS = 10
+SUM_TOLERANCE = 1.1e-5
 
 
 def _given(
@@ -29,7 +30,7 @@ def _given(
             f"found {spread.shape}."
         )
     known = ~np.isnan(spread).any(-1)
-    wrong = known & (~np.isclose(spread.sum(-1), 1, atol=1e-6) | (spread < 0).any(-1))
+    wrong = known & ((np.abs(spread.sum(-1) - 1) > SUM_TOLERANCE) | (spread < 0).any(-1))
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
         raise ValueError(

@@ -176,7 +176,8 @@ def weight_bootstrap(
     else:
         pieces = sessions_in_pieces(len(names), items, seed=seed, resamples=resamples)
     for start, stop, drawn in pieces:
-        weights = drawn[0] if sessions is None else drawn[:, place]
+        # Once, and not by every statistic for itself.
+        weights = (drawn[0] if sessions is None else drawn[:, place]).astype(np.float64)
         for name, statistic in statistics.items():
             redrawn[name][start:stop] = statistic(weights)
     drawn_by = "percentile over items" if sessions is None else "percentile over sessions"

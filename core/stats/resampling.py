@@ -70,6 +70,12 @@ def resamples_in_pieces(
     for block, first, last in _blocks(resamples):
         drawing = [generator(seed, "bootstrap over items", str(block)) for _ in flat]
         for start, stop in _cut(first, last, flat.size):
+            if flat.shape[0] == 1 and len(filled[0]) == flat.shape[1]:
+                # As long as a dataset: not to be held twice.
+                even = flat[0] / flat.sum()
+                rows = drawing[0].multinomial(flat.sum(), even, size=stop - start)
+                yield start, stop, rows.reshape(1, stop - start, *np.shape(counts)[1:])
+                continue
             drawn = np.zeros((len(flat), stop - start, flat.shape[1]), dtype=np.int64)
             for table, cells in enumerate(flat):
                 at = filled[table]
