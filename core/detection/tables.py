@@ -39,13 +39,17 @@ def typed(
         *("choice_mass", *(f"p_{label}" for label in labels), "text", "group_id"),
         *("seconds_given", "seconds_used", "latency_s", "request_id", *columns),
     ]
-    frame = pd.DataFrame([dict(row) for row in rows], columns=names)
     numbers = {*_FLOATS, *(f"p_{label}" for label in labels)}
     numbers |= {"position_bias", "quote_turn", "quote_ratio"} & set(columns)
-    frame = frame.astype({name: "float64" if name in numbers else "object" for name in names})
-    others = [name for name in names if name not in numbers]
-    frame[others] = frame[others].where(frame[others].notna(), None)
-    return frame
+    # A column at a time: a frame made of rows is made again for the type of each column.
+    return pd.DataFrame(
+        {
+            name: pd.Series(
+                [row.get(name) for row in rows], dtype="float64" if name in numbers else "object"
+            )
+            for name in names
+        }
+    )
 
 
 def report(

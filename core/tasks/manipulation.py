@@ -36,6 +36,7 @@ from core.detection.verdict import LABELS as LABELS
 from core.detection.verdict import judge, needs_words
 from core.exemplars import ExemplarError, Selection
 from core.exemplars import select as selected
+from core.manifest import is_nothing
 from core.metrics.estimate import Estimate
 from core.modality import CONDITIONS as CONDITIONS
 from core.prompts import Template
@@ -317,14 +318,19 @@ def _row(
         "votes": _joined(vote or "-" for vote in verdict.votes),
         "paths": _joined(verdict.paths),
         "position_bias": verdict.position_bias,
-        "gold_tactics": item.get("techniques"),
-        "voices": item.get("voices"),
+        "gold_tactics": _given(item.get("techniques")),
+        "voices": _given(item.get("voices")),
         "exemplar": any(part["audio"] in played for part in own if "audio" in part)
         or str(item["transcript"]) in shown,
         "fallbacks": _joined(sorted(took)),
         **_of_tactic(asked, responses, chosen),
         **_of_quote(asked, responses, str(item["transcript"])),
     }
+
+
+def _given(cell: Any) -> Any:
+    """A cell of the manifest, None where it is empty."""
+    return None if is_nothing(cell) else cell
 
 
 def _apart(request: Request) -> tuple[Sequence[Part], Sequence[Part]]:
