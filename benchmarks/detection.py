@@ -3,10 +3,14 @@
     python -m benchmarks.detection [--source mentalmanip_con.csv] [--dialogues 2915] [--repeats 5]
 
 CPU milliseconds a clip, as medians over the repeats; each has a seed of its own, so that
-nothing is left from the one before. The answers are made up and their making is not counted:
+nothing is left from the one before. The steps are those of `experiments.rounds`, which holds
+some hundred dialogues at a time. The answers are made up and their making is not counted:
 all YES, so that each clip is also asked for a tactic and a quote, and a mix. Their
 probabilities leave something to draw, and of their quotes six in ten are what was said, three
-are words left out and changed, one is invented. Peak memory is that of Python's objects.
+are words left out and changed, one is invented.
+
+Memory is the peak of Python's objects, the dialogues themselves not counted; they are taken
+again under other ids where the source has fewer than are asked about.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ import os
 import random
 import tempfile
 import tracemalloc
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -27,10 +31,13 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from benchmarks.speech import many_dialogues
+from containers.runtime.answered import Answered
 from core.datasets.mentalmanip import read_mentalmanip
 from core.detection.questions import VOTES
-from core.protocol import Response, ResponseLog, read_responses, write_requests
+from core.protocol import Request, Response, ResponseLog, write_requests
 from core.tasks import PlannedRequest, task
+from experiments.planned_file import PlannedFile
+from experiments.rounds import CHUNK
 
 T = TypeVar("T")
 CLIPS_PER_PROMPT = 8
@@ -57,12 +64,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 total = median(sum(run.values()) for run in runs)
                 said = ", ".join(f"{step} {spent:.2f}" for step, spent in steps.items())
                 print(f"{condition}, {named}: {total:.2f} ms a clip ({said})", flush=True)
-        for count in (len(items) // 4, len(items)):
-            tracemalloc.start()
-            _overhead(items.head(count), "AT", 1.0, 0, Path(name))
-            peak = tracemalloc.get_traced_memory()[1]
-            tracemalloc.stop()
-            print(f"{count:,} dialogues: peak {peak / 2**20:.0f} MiB")
+        _memory(items, Path(name))
+
+
+def _memory(items: pd.DataFrame, folder: Path) -> None:
+    """Print the peak at each size, and what a dialogue more adds to it."""
+    peaks: list[tuple[int, int]] = []
+    for count in (len(items) // 2, len(items), 2 * len(items), 4 * len(items)):
+        many = pd.concat([items] * -(-count // len(items)), ignore_index=True).head(count)
+        many["item_id"] = [f"{name}_{number}" for number, name in enumerate(many["item_id"])]
+        tracemalloc.start()
+        _overhead(many, "AT", 1.0, 0, folder)
+        peaks.append((count, tracemalloc.get_traced_memory()[1]))
+        tracemalloc.stop()
+        asked = (folder / "requests.jsonl").stat().st_size / count
+        said = f"{count:,} dialogues: peak {peaks[-1][1] / 2**20:.0f} MiB"
+        if len(peaks) > 1:
+            (fewer, less), (more, most) = peaks[-2:]
+            said += f", {(most - less) / (more - fewer) / 1024:.1f} KiB a dialogue more"
+        print(f"{said}, of which {asked / 1024:.0f} KiB are asked in a round", flush=True)
 
 
 def _overhead(
@@ -72,7 +92,6 @@ def _overhead(
     about, clock = task("manipulation"), _Clock()
     selection = clock("select", partial(about.select, items, seed=seed, settings={}))
     evaluated = selection.evaluated
-    spoken = dict(zip(evaluated["item_id"], evaluated["transcript"], strict=True))
     given: dict[str, Any] = {
         "seed": seed,
         "settings": {},
@@ -81,26 +100,71 @@ def _overhead(
         "exemplars": selection.exemplars,
         "clips_per_prompt": CLIPS_PER_PROMPT,
     }
-    requests, answers = folder / "requests.jsonl", folder / "responses.jsonl"
-    answers.unlink(missing_ok=True)
-    planned: list[PlannedRequest] = []
-    responses: Mapping[str, Response] = {}
-    more = clock("plan", partial(about.plan, evaluated, condition, **given))
-    while more:
-        planned += more
-        clock("write", partial(write_requests, requests, [entry.request for entry in more]))
-        with ResponseLog(answers) as log:
-            log.append([_answer(entry, share, spoken[entry.item_id]) for entry in more])
-        responses = clock("read", partial(read_responses, answers))
-        asked = partial(about.follow_up, planned, responses, evaluated, **given)
-        more = clock("follow up", asked)
-    clock("write", partial(write_requests, requests, [entry.request for entry in planned]))
-    clock("predict", partial(about.predict, planned, responses, evaluated, {}))
+    requests, responses = folder / "requests.jsonl", folder / "responses.jsonl"
+    responses.unlink(missing_ok=True)
+    starts: Sequence[int] = range(0, len(evaluated), CHUNK)
+    with tempfile.TemporaryFile(dir=folder) as stream:
+        kept, answered = PlannedFile(stream), Answered(responses)
+        while starts:
+            asked: list[int] = []
+
+            def planned(
+                starts: Sequence[int] = starts, asked: list[int] = asked
+            ) -> Iterator[PlannedRequest]:
+                for start in starts:
+                    some = evaluated.iloc[start : start + CHUNK]
+                    if before := clock("keep", partial(kept.of, start)):
+                        ids = [entry.request.id for entry in before]
+                        said = clock("read", partial(answered.of, ids))
+                        more = clock(
+                            "follow up", partial(about.follow_up, before, said, some, **given)
+                        )
+                    else:
+                        more = clock("plan", partial(about.plan, some, condition, **given))
+                    if more:
+                        asked.append(start)
+                        clock("keep", partial(kept.add, start, more))
+                        yield from more
+
+            clock.around("write", partial(write_requests, requests, map(_request, planned())))
+            starts = asked
+            for start in asked:
+                _answer_all(kept.of(start), evaluated, start, share, responses, kept)
+            clock("read", answered.look)
+
+        def predicted(start: int) -> pd.DataFrame:
+            before = clock("keep", partial(kept.of, start))
+            said = clock("read", partial(answered.of, [e.request.id for e in before]))
+            some = evaluated.iloc[start : start + CHUNK]
+            return clock("predict", partial(about.predict, before, said, some, {}))
+
+        pd.concat([predicted(start) for start in range(0, len(evaluated), CHUNK)])
     return {step: 1e3 * spent / len(evaluated) for step, spent in clock.spent.items()}
 
 
+def _request(entry: PlannedRequest) -> Request:
+    return entry.request
+
+
+def _answer_all(
+    planned: Sequence[PlannedRequest],
+    evaluated: pd.DataFrame,
+    start: int,
+    share: float,
+    responses: Path,
+    kept: PlannedFile,
+) -> None:
+    """Answer what was planned last about some dialogues."""
+    some = evaluated.iloc[start : start + CHUNK]
+    spoken = dict(zip(some["item_id"], some["transcript"], strict=True))
+    newest = set(kept.newest_ids(start))
+    asked = [entry for entry in planned if entry.request.id in newest]
+    with ResponseLog(responses) as log:
+        log.append([_answer(entry, share, spoken[entry.item_id]) for entry in asked])
+
+
 class _Clock:
-    """Seconds of CPU each step took, by name."""
+    """Seconds of CPU each step took, by name; a step within another counts for itself alone."""
 
     def __init__(self) -> None:
         self.spent: dict[str, float] = {}
@@ -110,6 +174,13 @@ class _Clock:
         done = work()
         self.spent[step] = self.spent.get(step, 0.0) + process_time() - began
         return done
+
+    def around(self, step: str, work: Callable[[], None]) -> None:
+        """Time a step that has others taken within it."""
+        before, began = sum(self.spent.values()), process_time()
+        work()
+        within = sum(self.spent.values()) - before
+        self.spent[step] = self.spent.get(step, 0.0) + process_time() - began - within
 
 
 def _answer(entry: PlannedRequest, share: float, transcript: str) -> Response:

@@ -63,10 +63,13 @@ def select(
     chosen = _named(items, ids) if ids else _drawn(items, shots, seed)
     exemplars = items.set_index("item_id", drop=False).loc[chosen].reset_index(drop=True)
     shown = dict(zip(exemplars["transcript"].map(same_words), chosen, strict=True))
+    letters = {_letters(exemplar) for exemplar in exemplars["transcript"]}
     excluded: dict[str, str] = {}
     for item_id, transcript in zip(items["item_id"], items["transcript"], strict=True):
         if item_id in chosen:
             excluded[item_id] = "an exemplar"
+        elif _letters(transcript) not in letters:
+            continue
         elif (twin := shown.get(same_words(transcript))) is not None:
             excluded[item_id] = f"the same dialogue as exemplar {twin}"
     if include:
@@ -83,6 +86,12 @@ def select(
 def same_words(transcript: str) -> str:
     """A transcript without case, punctuation and spacing: equal texts are one dialogue."""
     return " ".join(_WORD.findall(transcript.replace("’", "'").replace("'", "").casefold()))
+
+
+def _letters(transcript: str) -> tuple[int, ...]:
+    """How many there are of some letters: equal words have equal letters, and they count fast."""
+    folded = transcript.casefold()
+    return tuple(map(folded.count, "etaoinshr"))
 
 
 def _named(items: pd.DataFrame, ids: Sequence[str]) -> list[str]:
