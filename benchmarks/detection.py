@@ -77,12 +77,11 @@ def _memory(items: pd.DataFrame, folder: Path) -> None:
         _overhead(many, "AT", 1.0, 0, folder)
         peaks.append((count, tracemalloc.get_traced_memory()[1]))
         tracemalloc.stop()
-        asked = (folder / "requests.jsonl").stat().st_size / count
         said = f"{count:,} dialogues: peak {peaks[-1][1] / 2**20:.0f} MiB"
         if len(peaks) > 1:
             (fewer, less), (more, most) = peaks[-2:]
             said += f", {(most - less) / (more - fewer) / 1024:.1f} KiB a dialogue more"
-        print(f"{said}, of which {asked / 1024:.0f} KiB are asked in a round", flush=True)
+        print(said, flush=True)
 
 
 def _overhead(
@@ -105,6 +104,7 @@ def _overhead(
     starts: Sequence[int] = range(0, len(evaluated), CHUNK)
     with tempfile.TemporaryFile(dir=folder) as stream:
         kept, answered = PlannedFile(stream), Answered(responses)
+        predicted: list[pd.DataFrame] = []
         while starts:
             asked: list[int] = []
 
@@ -116,9 +116,10 @@ def _overhead(
                     if before := clock("keep", partial(kept.of, start)):
                         ids = [entry.request.id for entry in before]
                         said = clock("read", partial(answered.of, ids))
-                        more = clock(
-                            "follow up", partial(about.follow_up, before, said, some, **given)
-                        )
+                        follow_up = partial(about.follow_up, before, said, some, **given)
+                        if not (more := clock("follow up", follow_up)):
+                            predict = partial(about.predict, before, said, some, {})
+                            predicted.append(clock("predict", predict))
                     else:
                         more = clock("plan", partial(about.plan, some, condition, **given))
                     if more:
@@ -131,14 +132,7 @@ def _overhead(
             for start in asked:
                 _answer_all(kept.of(start), evaluated, start, share, responses, kept)
             clock("read", answered.look)
-
-        def predicted(start: int) -> pd.DataFrame:
-            before = clock("keep", partial(kept.of, start))
-            said = clock("read", partial(answered.of, [e.request.id for e in before]))
-            some = evaluated.iloc[start : start + CHUNK]
-            return clock("predict", partial(about.predict, before, said, some, {}))
-
-        pd.concat([predicted(start) for start in range(0, len(evaluated), CHUNK)])
+        pd.concat(predicted)
     return {step: 1e3 * spent / len(evaluated) for step, spent in clock.spent.items()}
 
 

@@ -12,13 +12,14 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from containers.runtime.card import Card, read_card
 from core.protocol import digest
 from core.replacing import replacing
-from experiments.rounds import Asked, asked
+from experiments.rounds import Chunk, ask
 from experiments.run_description import write_description
 from experiments.run_folder import RunFolder, run_folder, write_json
 from experiments.runners import Job, Runner, Site, runner
@@ -163,9 +164,9 @@ def carry_out(plan: Plan, log: Path | None = None) -> Evaluation:
     clock = Clock()
     items = plan.selection.evaluated
     items = items.head(plan.settings.limit or len(items))
-    with asked(plan, items, lambda: _run(plan, log, clock)) as answers:
-        clock.lap("prepare")
-        predictions, of_variants = _predictions(plan, answers)
+    answers = ask(plan, items, lambda: _run(plan, log, clock), partial(_read, plan))
+    clock.lap("prepare")
+    predictions, of_variants = map(_in_order, zip(*answers.in_order(), strict=True))
     settings = plan.settings
     predictions = _checked(predictions, plan, plan.folder.predictions)
     _write_table(predictions, plan.folder.predictions)
@@ -205,14 +206,9 @@ def carry_out(plan: Plan, log: Path | None = None) -> Evaluation:
     return evaluation
 
 
-def _predictions(plan: Plan, answers: Asked) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """All chunks' predictions, of the conditions and of the variants."""
-    chunks = [
-        read(plan, chunk.items, answers.ways, chunk.planned, chunk.responses)
-        for chunk in answers.chunks()
-    ]
-    conditions, variants = zip(*chunks, strict=True)
-    return _in_order(conditions), _in_order(variants)
+def _read(plan: Plan, chunk: Chunk) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """A chunk's predictions, of the conditions and of the variants."""
+    return read(plan, chunk.items, chunk.ways, chunk.planned, chunk.responses)
 
 
 def _in_order(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:

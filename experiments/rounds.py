@@ -13,10 +13,10 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Generic, TypeVar
 
 from containers.runtime.answered import Answered
 from containers.runtime.answers import AnswerFile, BusyError
@@ -38,24 +38,28 @@ FAILED = ("audio_error", "model_error", "timeout")
 # Items whose requests and answers are held at a time: some ten megabytes with exemplars.
 CHUNK = 512
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some items, all that was asked about them, and what came back by request id.
+    """Some items, all that was asked about them in each way, and what came back by request id.
 
     Clips that cannot be decoded have their response too.
     """
 
     items: pd.DataFrame
+    ways: Sequence[Way]
     planned: list[PlannedRequest]
     responses: dict[str, Response]
 
 
 @dataclass
-class Asked:
-    """All requests of a run and what came back, to be read chunk by chunk.
+class Asked(Generic[T]):
+    """All requests of a run and what was read from their answers.
 
     Attributes:
+        found: what was read from each chunk, by its number.
         ways: the conditions, then each variant.
         requests: how many were planned, those never sent among them.
         reused: requests that had an answer before.
@@ -68,13 +72,15 @@ class Asked:
     ways: Sequence[Way]
     planned: PlannedFile
     answers: Answered
+    read: Callable[[Chunk], T]
+    found: dict[int, T] = field(default_factory=dict)
     requests: int = 0
     reused: int = 0
     rounds: int = 0
 
-    def chunks(self) -> Iterator[Chunk]:
-        """All items, in their order."""
-        return (self.chunk(number) for number in self.numbers())
+    def in_order(self) -> list[T]:
+        """What was read, in the order of the items."""
+        return [self.found[number] for number in self.numbers()]
 
     def numbers(self) -> range:
         """Of the chunks."""
@@ -84,19 +90,21 @@ class Asked:
         planned = self.planned.of(number)
         unplayable = undecodable(planned, self.ways)
         answers = self.answers.of(e.request.id for e in planned if e.request.id not in unplayable)
-        return Chunk(self.items_of(number), planned, answers | unplayable)
+        return Chunk(self.items_of(number), self.ways, planned, answers | unplayable)
 
     def items_of(self, number: int) -> pd.DataFrame:
         return self.items.iloc[number * CHUNK : (number + 1) * CHUNK]
 
 
-@contextmanager
-def asked(plan: Plan, items: pd.DataFrame, run: Callable[[], None]) -> Iterator[Asked]:
-    """Plan and ask, round after round; gives what there is to read, for as long as it is open.
+def ask(
+    plan: Plan, items: pd.DataFrame, run: Callable[[], None], read: Callable[[Chunk], T]
+) -> Asked[T]:
+    """Plan and ask, round after round, and read what came back.
 
     Args:
         items: those evaluated.
         run: has the model answer what the request file holds and the response file does not.
+        read: called once for each chunk, when its answers call for nothing more.
 
     Raises:
         TaskError: an exemplar whose clip cannot be played, clips of a variant that cannot be made.
@@ -110,20 +118,19 @@ def asked(plan: Plan, items: pd.DataFrame, run: Callable[[], None]) -> Iterator[
         tempfile.TemporaryFile(dir=plan.folder.results) as sent,
     ):
         answers = Answered(plan.folder.responses)
-        found = Asked(plan, items, clips, ways, PlannedFile(planned), answers)
-        chunks: Sequence[int] = found.numbers()
+        asked = Asked(plan, items, clips, ways, PlannedFile(planned), answers, read)
+        chunks: Sequence[int] = asked.numbers()
         while chunks:
-            # Answers that call for nothing more never will: they do not change.
-            chunks = _round(found, chunks, run, sent)
-        if found.rounds > 1:
+            chunks = _round(asked, chunks, run, sent)
+        if asked.rounds > 1:
             sent.seek(0)
             with replacing(plan.folder.requests) as whole:
                 shutil.copyfileobj(sent, whole)
-        yield found
+    return asked
 
 
 def _round(
-    asked: Asked, chunks: Sequence[int], run: Callable[[], None], sent: BinaryIO
+    asked: Asked[T], chunks: Sequence[int], run: Callable[[], None], sent: BinaryIO
 ) -> list[int]:
     """One round over these chunks; gives those about which something was asked.
 
@@ -162,7 +169,7 @@ class _Planning:
         planned: requests, of which `askable` have their clips; `known` of them are answered.
     """
 
-    asked: Asked
+    asked: Asked[Any]
     chunks: Sequence[int]
     open_files: ExitStack
     about: list[int] = field(default_factory=list)
@@ -196,7 +203,11 @@ class _Planning:
         if not asked.rounds:
             return first_round(asked.plan, asked.items_of(number), asked.ways)
         chunk = asked.chunk(number)
-        return follow_ups(asked.plan, chunk.items, asked.ways, chunk.planned, chunk.responses)
+        more = follow_ups(asked.plan, chunk.items, asked.ways, chunk.planned, chunk.responses)
+        if not more:
+            # Answers that call for nothing more never will: they do not change.
+            asked.found[number] = asked.read(chunk)
+        return more
 
     def _carry_over(self, missing: set[str]) -> int:
         """Take the answers to these very requests from this model's folders of the same dataset.
@@ -236,7 +247,7 @@ class _Planning:
         return self.open_files.enter_context(closing(answers))
 
 
-def _assert_answered(asked: Asked, planning: _Planning) -> None:
+def _assert_answered(asked: Asked[T], planning: _Planning) -> None:
     """Raise RunnerError where a model ended as if all were well and left requests out.
 
     A request that failed has its status and its reason; one without either was never tried,

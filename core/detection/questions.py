@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import pandas as pd
@@ -41,6 +41,8 @@ WORD_FORMS: Mapping[str, tuple[str, ...]] = {
 
 SERVANT_OR_VICTIM = "Playing Servant or Victim Role"
 """Two tactics that begin with the same word; by that word alone they are one."""
+
+_LISTED = "\n".join(f"- {tactic}" for tactic in (*TACTICS, "none"))
 
 Row = Mapping[Hashable, Any]
 
@@ -137,13 +139,12 @@ def _reasoned(asking: Asking, row: Row, condition: str) -> list[PlannedRequest]:
 
 def words_request(asking: Asking, row: Row, condition: str) -> PlannedRequest:
     """YES or NO in words, for where the letters could not be used."""
-    question = fill(template("manipulation/words"))
     return _planned(
         asking,
         row,
         condition,
         "words",
-        question,
+        _same(template("manipulation/words")),
         choices=dict(WORD_FORMS),
         max_new_tokens=WORDS_TOKENS,
     )
@@ -151,13 +152,15 @@ def words_request(asking: Asking, row: Row, condition: str) -> PlannedRequest:
 
 def tactic_request(asking: Asking, row: Row, condition: str) -> PlannedRequest:
     """Which tactic, or none."""
-    named = "\n".join(f"- {tactic}" for tactic in (*TACTICS, "none"))
     return _planned(
         asking,
         row,
         condition,
         "tactic",
-        fill(template("manipulation/tactic"), tactics=named),
+        _same(
+            template("manipulation/tactic"),
+            tactics="\n".join(f"- {tactic}" for tactic in (*TACTICS, "none")),
+        ),
         choices=tactic_forms(asking.chosen["tactic_scoring"]),
         max_new_tokens=TACTIC_TOKENS,
         temperature=TEMPERATURE,
@@ -165,7 +168,8 @@ def tactic_request(asking: Asking, row: Row, condition: str) -> PlannedRequest:
     )
 
 
-def tactic_forms(scoring: str) -> dict[str, tuple[str, ...]]:
+@lru_cache(maxsize=2)
+def tactic_forms(scoring: str) -> Mapping[str, tuple[str, ...]]:
     """Surface forms of each tactic and of none.
 
     With "first_token" each is its first word, and the two that begin with "Playing" are one.
@@ -190,7 +194,7 @@ def quote_request(asking: Asking, row: Row, condition: str, *, short: bool) -> P
         row,
         condition,
         "quote_retry" if short else "quote",
-        fill(
+        _same(
             template(f"manipulation/{'quote_short' if short else 'quote'}"),
             most_words=str(MOST_WORDS),
         ),
@@ -242,7 +246,11 @@ def _prompt(asking: Asking) -> str:
 
 
 def _question(prompt: str, swapped: bool) -> tuple[Part, ...]:
-    return fill(template(f"manipulation/{prompt}"), **_options(swapped))
+    return _same(template(f"manipulation/{prompt}"), **_options(swapped))
+
+
+# What every dialogue is asked in the same words is made once, and held once.
+_same = lru_cache(maxsize=64)(fill)
 
 
 def _options(swapped: bool) -> dict[str, str]:

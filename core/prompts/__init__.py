@@ -80,11 +80,17 @@ def fill(template: Template, **slots: str) -> tuple[Part, ...]:
             f"found {sorted(slots)}."
         )
     parts: list[Part] = []
-    # re.split with one group alternates between the words and the names of the blanks.
-    for index, piece in enumerate(_BLANK.split(template.text)):
+    for index, piece in enumerate(_pieces(template.text)):
         if index % 2:
             slot = SLOT_OF_BLANK.get(piece, piece)
             parts.append({"text": slots[slot], "slot": slot})
         elif piece:
             parts.append({"text": piece})
     return tuple(parts)
+
+
+# A template is filled for every item.
+@cache
+def _pieces(text: str) -> list[str]:
+    """The words and the names of the blanks, which re.split with one group alternates between."""
+    return _BLANK.split(text)

@@ -89,11 +89,15 @@ def test_memory_does_not_grow_with_what_is_said(tmp_path, monkeypatch):
         plan = plan_for(tmp_path / "out", conditions="TO", data=data)
         items = plan.selection.evaluated
         tracemalloc.start()
-        with rounds.asked(plan, items, lambda plan=plan: all_yes(plan.folder)) as asked:
-            read = sum(len(chunk.responses) for chunk in asked.chunks())
-            peaks[count] = tracemalloc.get_traced_memory()[1]
+        asked = rounds.ask(
+            plan,
+            items,
+            lambda plan=plan: all_yes(plan.folder),
+            lambda chunk: len(chunk.responses),
+        )
+        peaks[count] = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        assert read == 3 * len(items)
+        assert sum(asked.in_order()) == asked.requests == 3 * len(items)
     size = plan.folder.requests.stat().st_size / len(items)
 
     # Tens of kilobytes are asked about a dialogue. Held is where they are, and the words of
