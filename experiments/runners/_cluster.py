@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Any
@@ -23,6 +25,7 @@ from experiments.runners._node import Facts, facts
 # On one machine little is moved: a shard's requests at a time.
 STORE_BYTES = 256 << 20
 PROBE_S = 90.0
+REACH_S = 10.0
 _GB = 1e9
 
 
@@ -115,6 +118,7 @@ def connected(site: Site) -> Any:
             "object_store_memory": STORE_BYTES,
             "_node_ip_address": "127.0.0.1",
         }
+    _check_reachable(site.address)
     ours = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(address=site.address, **words)
@@ -132,6 +136,21 @@ def connected(site: Site) -> Any:
 def address_here(site: Site) -> str:
     """Address under which other processes of this machine reach the cluster of a site."""
     return str(connected(site).get_runtime_context().gcs_address)
+
+
+@contextmanager
+def signals_as_sent() -> Iterator[None]:
+    """Give what a signal's handler raised inside Ray back its own shape.
+
+    Ray's waiting calls turn it into a SystemError, which would end a run with a traceback.
+    """
+    try:
+        yield
+    except SystemError as error:
+        sent = error.__cause__
+        if sent is None or isinstance(sent, Exception):
+            raise
+        raise sent from None
 
 
 def place(card: Card, site: Site) -> Place:
@@ -238,6 +257,19 @@ def _one_image(inner: str, taking: Mapping[str, Facts]) -> str:
             "model's. Build it on one, and copy it to the others: docker save | docker load."
         )
     return next(iter(hosts))
+
+
+def _check_reachable(address: str) -> None:
+    """Ask the port itself first: Ray would wait for minutes for a cluster that is not there."""
+    named = os.environ.get("RAY_ADDRESS", "auto") if address == "auto" else address
+    host, _, port = named.removeprefix("ray://").rpartition(":")
+    if not (host and port.isdigit()):
+        return
+    try:
+        with socket.create_connection((host, int(port)), timeout=REACH_S):
+            return
+    except OSError as error:
+        raise RunnerError(f"{_no_cluster(named)} ({_line(error)})") from error
 
 
 def _is_here(address: str) -> bool:

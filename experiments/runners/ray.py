@@ -21,7 +21,15 @@ from containers.runtime.card import Card
 from containers.runtime.progress import Progress
 from containers.runtime.request_file import RequestFile
 from experiments.runners import HERE, Job, RunnerError, Site
-from experiments.runners._cluster import Place, ask_of, connected, place, slots, too_small
+from experiments.runners._cluster import (
+    Place,
+    ask_of,
+    connected,
+    place,
+    signals_as_sent,
+    slots,
+    too_small,
+)
 from experiments.runners._dispatch import PATIENCE_S, Dispatch, Spread
 from experiments.runners._node import Order, facts
 from experiments.runners._store import StoreError, push_clips
@@ -57,7 +65,7 @@ def run(job: Job) -> None:
         answers = AnswerFile(job.responses)
     except BusyError as error:
         raise RunnerError(str(error)) from error
-    with closing(answers), _log(job) as log:
+    with signals_as_sent(), closing(answers), _log(job) as log:
         work = read_workload(job.requests, job.audio, Answered(job.responses).is_final)
         if not len(work):
             return
@@ -76,7 +84,8 @@ def _place(card: Card, site: Site) -> Place:
     # A plan asks why_not, image and run one after the other, and means one look at the nodes.
     key = (card.digest, site)
     if key not in _places:
-        _places[key] = place(card, site)
+        with signals_as_sent():
+            _places[key] = place(card, site)
     return _places[key]
 
 

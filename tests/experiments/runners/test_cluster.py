@@ -3,8 +3,16 @@
 import pytest
 
 from containers.runtime.card import read_card
+from experiments.parent import Stopped
 from experiments.runners import RunnerError, Site
-from experiments.runners._cluster import Ask, _one_image, ask_of, connected, too_small
+from experiments.runners._cluster import (
+    Ask,
+    _one_image,
+    ask_of,
+    connected,
+    signals_as_sent,
+    too_small,
+)
 from experiments.runners._node import Facts, facts
 from experiments.settings import ROOT
 
@@ -71,6 +79,24 @@ def test_different_images_on_the_nodes_are_different_models():
 
     with pytest.raises(RunnerError, match=r"sha256:one on node; sha256:two on node.*docker save"):
         _one_image("docker", nodes)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1"])
+def test_a_cluster_that_is_not_there_is_told_at_once(address):
+    with pytest.raises(RunnerError, match=rf"No Ray cluster answers at {address}: start one with"):
+        connected(Site(address=address))
+
+
+def inside_ray(sent):
+    """What Ray's waiting calls make of what a signal's handler raises."""
+    raise SystemError("returned a result with an exception set") from sent
+
+
+def test_a_signal_ends_a_wait_in_its_own_shape():
+    with pytest.raises(Stopped), signals_as_sent():
+        inside_ray(Stopped())
+    with pytest.raises(SystemError), signals_as_sent():
+        inside_ray(None)
 
 
 def test_offline_no_cluster_beyond_this_machine_is_joined():
