@@ -162,7 +162,6 @@ def _folder(settings: CompareSettings, gathered: Gathered) -> Path:
 
 def _record(settings: CompareSettings, gathered: Gathered, report: Report, folder: Path) -> Record:
     from experiments.comparison.gathering import REPORT_TAG
-    from experiments.comparison.writing import markdown
     from experiments.tracking import MOST_METRICS, Record
 
     of_headline = report.metrics[report.metrics["metric"] == report.headline]
@@ -171,7 +170,6 @@ def _record(settings: CompareSettings, gathered: Gathered, report: Report, folde
         for row in of_headline.to_dict("records")
     }
     runs = [run.id for runs in gathered.runs.values() for run in runs]
-    tables = [e for s in report.sections for e in s.exhibits if e.layout]
     return Record(
         name=f"compare · {settings.task} · {len(report.cells.models)} models",
         parameters={
@@ -189,9 +187,7 @@ def _record(settings: CompareSettings, gathered: Gathered, report: Report, folde
             "synthetic": str(gathered.synthetic).lower(),
         },
         metrics=metrics if len(metrics) <= MOST_METRICS else {},
-        note="\n\n".join(
-            [*report.lines, "The report is artifact `report.html`.", markdown(tables[0])]
-        ),
+        note=_note(report),
         files=folder,
         dataset={
             "name": gathered.dataset,
@@ -200,6 +196,20 @@ def _record(settings: CompareSettings, gathered: Gathered, report: Report, folde
             "profile": f'{{"items": {len(report.cells.aligned.item_ids)}}}',
         },
     )
+
+
+# Of the 8,000 characters a description may have; a table cut in the middle helps nobody.
+ROOM = 7_500
+
+
+def _note(report: Report) -> str:
+    """The run's description: what was compared, and the first table if there is room for it."""
+    from experiments.comparison.writing import markdown
+
+    said = "\n\n".join([*report.lines, "The report is artifact `report.html`."])
+    first = next((e for s in report.sections for e in s.exhibits if e.layout), None)
+    shown = markdown(first) if first else ""
+    return f"{said}\n\n{shown}" if len(said) + len(shown) < ROOM else said
 
 
 def _metric_name(model: str) -> str:
