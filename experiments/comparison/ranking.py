@@ -133,7 +133,13 @@ def _pairwise(pairwise: pd.DataFrame) -> Exhibit:
 
     shown = pairwise.sort_values("p_holm", kind="stable").head(100)
     said = shown[["condition", "first", "second", "difference", "p", "p_holm", "n"]].rename(
-        columns={"condition": "Cond.", "first": "First", "second": "Second", "p_holm": "p, Holm"}
+        columns={
+            "condition": "Cond.",
+            "first": "First",
+            "second": "Second",
+            "difference": "Difference",
+            "p_holm": "p, Holm",
+        }
     )
     return table(
         "pairwise_models",
