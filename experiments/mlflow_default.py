@@ -96,6 +96,7 @@ def _fill_in(call: dict[str, Any]) -> None:
         return
     params = call["params"] or {}
     _refuse_credentials(params)
+    _report_nothing()
     take_login_out_of_the_store()
     name = _experiment_of(str(call["entry_point"]), params, folder)
     _check_store()
@@ -113,6 +114,15 @@ def _refuse_credentials(params: Mapping[str, str]) -> None:
                 f"{name}: give the address alone, without a login or a key in it; "
                 "docs/security.md says which variable takes it."
             )
+
+
+def _report_nothing() -> None:
+    # MLflow made up its mind when it was imported, which was before us.
+    with suppress(Exception):
+        import mlflow.telemetry
+
+        told: Any = mlflow.telemetry
+        told.set_telemetry_client()
 
 
 def _wrong_value(said: str) -> Exception:

@@ -1,8 +1,9 @@
 """`offline=true`: a connection beyond this machine is an error, not a surprise.
 
 Works on Python's audit events, so it also holds for libraries that open their
-own sockets. Native code that calls the system itself is beyond it: a container
-without a network is the stronger promise.
+own sockets, and goes on in every Python process that is started from here. Native
+code that calls the system itself is beyond it: a container without a network is
+the stronger promise.
 
 `python -m experiments.offline containers.runtime ...` runs a module under it.
 """
@@ -13,8 +14,12 @@ import ipaddress
 import os
 import runpy
 import sys
+from collections.abc import MutableMapping
+from pathlib import Path
 from typing import Any
 
+# Its sitecustomize.py puts this rule on a Python that is started with it on its path.
+SITE = str(Path(__file__).with_name("offline_site"))
 _NAMES_OF_THIS_MACHINE = frozenset({"localhost", "localhost.localdomain", "ip6-localhost"})
 
 
@@ -23,16 +28,29 @@ class OfflineError(ConnectionError):
 
 
 def forbid_connections() -> None:
-    """From now on refuse every look-up and connection beyond the loopback, for good."""
+    """From now on refuse every look-up and connection beyond the loopback, for good, here and in
+    every Python that is started from here."""
     os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1", HF_DATASETS_OFFLINE="1")
+    _hand_on(os.environ)
     sys.addaudithook(_refuse)
 
 
+def _hand_on(environment: MutableMapping[str, str]) -> None:
+    known = environment.get("PYTHONPATH", "")
+    if SITE not in known.split(os.pathsep):
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, (SITE, known)))
+
+
 def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
-    if event in ("socket.getaddrinfo", "socket.gethostbyname"):
+    if event == "subprocess.Popen":
+        # A child is given our environment, or one of its own, which comes last.
+        if isinstance(arguments[3], MutableMapping):
+            _hand_on(arguments[3])
+        return
+    if event in ("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"):
         host = arguments[0]
-    elif event in ("socket.connect", "socket.sendto"):
-        address = arguments[1]
+    elif event in ("socket.connect", "socket.sendto", "socket.sendmsg", "socket.getnameinfo"):
+        address = arguments[-1] if event == "socket.getnameinfo" else arguments[1]
         # A path is a socket of this machine (AF_UNIX); a tuple starts with the host.
         host = address[0] if isinstance(address, tuple) else None
     else:
