@@ -41,7 +41,7 @@ class Fault:
         if self.line is not None and self.line != self.row:
             where += f" (line {self.line})" if self.row is not None else f", line {self.line}"
         if self.column is not None:
-            where += f", {self.column}"
+            where += f", {self.column:.{_LONGEST_VALUE}}"
         return f"{where}: expected {self.expected}, found {self.found}."
 
 

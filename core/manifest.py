@@ -137,7 +137,7 @@ def typed_as(
         name for name, column in columns.items() if column.needed and name not in cells.columns
     ]
     if absent:
-        found = ", ".join(cells.columns) or "none"
+        found = ", ".join(cells.columns)[:200] or "none"
         missing = [Fault(None, name, f"a column of {table_of}", found) for name in absent]
         raise DatasetError(source, missing, f"Add the missing columns: {', '.join(absent)}.")
     faults: list[Fault] = []

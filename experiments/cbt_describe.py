@@ -96,6 +96,7 @@ def main(arguments: Sequence[str] | None = None, run: Callable[[Job], None] | No
     except OptionError as error:
         return _sorry(2, error)
     from containers.runtime.card import CardError
+    from core.dataset import DatasetError
     from core.protocol import ProtocolError
     from core.tasks import TaskError
     from experiments.asking import ask
@@ -109,7 +110,7 @@ def main(arguments: Sequence[str] | None = None, run: Callable[[Job], None] | No
             print(ask(asked, run))
             if asked.track != "false" and not asked.dry_run:
                 _tracked(asked)
-    except (OptionError, TableError, TaskError, CardError) as error:
+    except (OptionError, DatasetError, TableError, TaskError, CardError) as error:
         return _sorry(2, error)
     except (RunnerError, FolderInUseError, ProtocolError, TrackingError) as error:
         return _sorry(1, error)

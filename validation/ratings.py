@@ -94,6 +94,11 @@ def read_ratings(path: Path, scale: Scale, *, reference: str = "") -> Ratings:
         cells = [(row.number, row[item], name, row[name]) for row in table.rows for name in raters]
         rating_column = None
     _refuse_bad_names(table, item, rater if rating_column else None)
+    if not raters:
+        found = ", ".join(table.header)[:80]
+        raise RatingsError(
+            f"{table.name}, row 1: expected a column of ratings for each rater, found {found}."
+        )
     return _assembled(table, scale, item, raters, cells, rating_column, reference_column, notes)
 
 
@@ -120,10 +125,10 @@ def _assembled(
     for number, written_id, name, text in cells:
         if text.casefold() in MISSING:
             continue
-        where = f"{table.name}, row {number} (item {ids[written_id]}), {rating_column or name}"
+        where = f"{table.name}, row {number} (item {ids[written_id]:.60}), {rating_column or name}"
         value = scale.parse(text)
         if value is None:
-            faults.append(f"{where}: expected {scale.expected()}, found {text!r}.")
+            faults.append(f"{where}: expected {scale.expected()}, found {text!r:.80}.")
             continue
         before = seen.setdefault((ids[written_id], name), (value, number))
         if before[1] == number:
@@ -155,9 +160,9 @@ def _references(
         if text.casefold() in MISSING:
             continue
         key, value = ids[row[item]], scale.parse(text)
-        where = f"{table.name}, row {row.number} (item {key}), {column}"
+        where = f"{table.name}, row {row.number} (item {key:.60}), {column}"
         if value is None:
-            faults.append(f"{where}: expected {scale.expected()}, found {text!r}.")
+            faults.append(f"{where}: expected {scale.expected()}, found {text!r:.80}.")
         elif found.setdefault(key, value) != value:
             faults.append(f"{where}: {text} differs from {found[key]:g} in an earlier row.")
     return found, faults

@@ -53,7 +53,11 @@ def find_clips(folder: Path) -> tuple[list[ClipFile], list[LeftOut]]:
     for path in sorted(folder.iterdir()):
         if path.name.startswith(".") or path.is_dir():
             continue
-        if match := _NAME.fullmatch(path.name):
+        if not path.resolve().is_relative_to(folder.resolve()):
+            left_out.append(
+                LeftOut(path.name, "a link out of the folder; put the file itself there")
+            )
+        elif match := _NAME.fullmatch(path.name):
             found.append(ClipFile(path, match["id"], tuple(match["voices"].split("_"))))
         else:
             left_out.append(
