@@ -93,6 +93,21 @@ def test_conditions_beyond_the_three_are_shown_apart(add, capsys, tmp_path, of_c
     assert "AT.silence" not in set(pd.read_csv(page.replace("report.html", "tables/table_2.csv")))
 
 
+def test_on_the_papers_own_data_its_figures_stand_beside_ours(add, capsys, tmp_path):
+    add("gemma4", dataset="cbt-audio", conditions=("AO", "AT"))
+
+    code, said, (page,) = ran(capsys, "--dataset", "cbt-audio", "--output", str(tmp_path))
+
+    assert code == 0, said
+    beside = pd.read_csv(page.replace("report.html", "tables/published.csv"))
+    published = beside.set_index(["condition", "metric"])["published"].to_dict()
+    # CBT-Audio, section 4.2.
+    assert published == {("AO", "mae"): 0.824, ("AT", "mae"): 0.720, ("AT", "a1"): 0.900}
+    drawn = pd.read_csv(page.replace("report.html", "figures/mae_by_condition.csv"))
+    assert drawn.loc[drawn["series"] == "published", "value"].tolist() == [0.824, 0.720]
+    assert "1,802 items. They are marked as published" in said
+
+
 def test_manipulation_with_published_figures_and_raters(add, capsys, tmp_path, dialogues):
     (tmp_path / "ratings.csv").write_text("item,A,B,C\n1,1,1,0\n2,0,0,1\n3,1,0,1\n4,0,0,0\n")
     add("qwen2_5_omni", dataset="talks", predictions=dialogues, task="manipulation", prompts="m:1")
