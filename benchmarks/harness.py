@@ -43,7 +43,17 @@ SENTENCE = (
     "because nothing helps and nobody asks"
 )
 INSPECT = """
-import sys, tempfile
+import sys, tempfile, tiktoken
+from types import SimpleNamespace
+
+try:
+    tiktoken.get_encoding("o200k_base")
+except Exception:
+    # It counts tokens by a vocabulary it fetches; where it cannot, by words.
+    words = SimpleNamespace(encode=lambda text, **_: text.split())
+    tiktoken.get_encoding = lambda name: words
+    print("tokens counted by words: no vocabulary")
+
 from inspect_ai import Task, eval
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.scorer import match
@@ -89,12 +99,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
             again = measured(command, environment)
             costs.append(cost)
             print(f"{size:>7,} items: {_said(cost, size)}; again {again.wall_s:.1f} s", flush=True)
-    for (few, less), (many, more) in _neighbours(sizes, costs):
-        wall, cpu = ((getattr(more, k) - getattr(less, k)) for k in ("wall_s", "cpu_s"))
-        grown = (more.all_mib - less.all_mib) / (many - few)
+    for pair in _neighbours(sizes, costs):
+        (few, _), (many, _) = pair
         print(
-            f"from {few:,} to {many:,}: {1e3 * wall / (many - few):.2f} ms an item, "
-            f"{1e3 * cpu / (many - few):.2f} ms of CPU, {1024 * grown:.1f} KiB"
+            f"from {few:,} to {many:,}: {1e3 * _apart(pair, 'wall_s'):.2f} ms an item, "
+            f"{1e3 * _apart(pair, 'cpu_s'):.2f} ms of CPU, "
+            f"{1024 * _apart(pair, 'all_mib'):.1f} KiB"
         )
     if not asked.without_inspect:
         _beside_inspect(sizes[:2], costs[:2])
@@ -226,14 +236,20 @@ def _beside_inspect(sizes: Sequence[int], ours: Sequence[Cost]) -> None:
             return
         asked = "from importlib.metadata import version; print(version('inspect_ai'))"
         version = subprocess.check_output([python, "-c", asked], text=True).strip()
-        for size, our in zip(sizes, ours, strict=True):
-            theirs = measured([python, "-c", INSPECT, str(size), SENTENCE], {})
-            print(
-                f"inspect_ai {version}, mockllm, {size:,} samples: {_said(theirs, size)}; "
-                f"ours takes {our.wall_s / theirs.wall_s:.2f} of its time, "
-                f"{our.cpu_s / theirs.cpu_s:.2f} of its CPU",
-                flush=True,
-            )
+        commands = {size: [python, "-c", INSPECT, str(size), SENTENCE] for size in sizes}
+        theirs = [measured(commands[size], {}) for size in sizes]
+        for size, cost in zip(sizes, theirs, strict=True):
+            print(f"inspect_ai {version}, mockllm, {size:,} samples: {_said(cost, size)}")
+        for our, their in zip(_neighbours(sizes, ours), _neighbours(sizes, theirs), strict=True):
+            wall, cpu = (_apart(our, kind) / _apart(their, kind) for kind in ("wall_s", "cpu_s"))
+            print(f"an item more takes {wall:.2f} of inspect_ai's time, {cpu:.2f} of its CPU")
+
+
+def _apart(pair: tuple[tuple[int, Cost], tuple[int, Cost]], kind: str) -> float:
+    """What each item between two sizes took."""
+    (few, less), (many, more) = pair
+    taken: float = getattr(more, kind) - getattr(less, kind)
+    return taken / (many - few)
 
 
 if __name__ == "__main__":
