@@ -69,7 +69,7 @@ def test_a_release_becomes_a_dataset_of_what_could_be_had(build, tmp_path, capsy
 
 
 def test_a_release_as_published_says_so_and_counts_what_is_lost_of_it(
-    build, tmp_path, capsys, monkeypatch
+    build, tmp_path, capsys, store
 ):
     videos = [f"{number:03}" for number in range(1, 97)]
     # 1,802 turns over 96 recordings, of which one can be had.
@@ -85,7 +85,6 @@ def test_a_release_as_published_says_so_and_counts_what_is_lost_of_it(
     assert "cbt-audio: 19 of 1,802 turns, 1 of 96 recordings" in said
     assert "published: 7.3 h, mean 14.6 s, median 9.8 s over all 1,802 turns" in said
     assert "1,783 turns of 95 recordings, not_on_disk" in said
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
     asked = {"data": tmp_path / "set", "output": tmp_path / "runs", "model": "null"}
     asked |= {"conditions": "TO", "resamples": 20}
     assert evaluate.main([w for k, v in asked.items() for w in (f"--{k}", str(v))]) == 0
@@ -213,16 +212,12 @@ def test_a_wrong_value_is_one_sentence_and_2(build, capsys, options, said):
     assert err.count("\n") == 1
 
 
-def test_the_card_is_logged_to_mlflow(build, tmp_path, monkeypatch):
-    uri = f"sqlite:///{tmp_path}/mlflow.db"
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
-    monkeypatch.chdir(tmp_path)
-
+def test_the_card_is_logged_to_mlflow(build, store):
     build(track="true")
 
     import mlflow
 
-    client = mlflow.MlflowClient(uri)
+    client = mlflow.MlflowClient(store)
     (run,) = client.search_runs([client.get_experiment_by_name("builds").experiment_id])
     assert (run.info.status, run.data.metrics["turns"], run.data.metrics["released"]) == (
         "FINISHED",

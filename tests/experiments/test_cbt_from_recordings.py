@@ -184,18 +184,10 @@ def test_paid_or_remote_stages_ask_for_leave(build, monkeypatch, capsys):
     assert "would leave this machine for api.openai.com" in capsys.readouterr().err
 
 
-@pytest.fixture
-def store(tmp_path, monkeypatch):
-    uri = f"sqlite:///{tmp_path}/mlflow.db"
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
-    monkeypatch.chdir(tmp_path)
-    return lambda: mlflow.MlflowClient(uri)
-
-
 def test_one_run_holds_what_every_stage_found(build, store, tmp_path):
     assert build(track="true") == 0
 
-    client = store()
+    client = mlflow.MlflowClient(store)
     (run,) = client.search_runs([client.get_experiment_by_name("builds").experiment_id])
     metrics, patients = run.data.metrics, sum(turn.role == "patient" for turn in SESSION.turns)
     assert metrics["words/recordings"] == 1
@@ -237,7 +229,7 @@ def test_a_store_elsewhere_gets_no_words_unless_asked(build, store, monkeypatch,
     assert "words of the recordings were not logged" in capsys.readouterr().out
     assert build(track="words", labels="none") == 0
 
-    client = store()
+    client = mlflow.MlflowClient(store)
     runs = client.search_runs(
         [client.get_experiment_by_name("builds").experiment_id], order_by=["start_time"]
     )

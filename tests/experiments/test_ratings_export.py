@@ -16,7 +16,6 @@ from experiments.options import OptionError
 from experiments.ratings_export import KEY_FILE
 from experiments.settings import ROOT
 from tests.core.datasets.releases import write_recording
-from tests.experiments.test_validate_labels import empty_database, store  # noqa: F401
 from validation.rating_sheets import read_key
 
 # Labels 1-5 over two sessions; =1+1 must stay words.
@@ -120,9 +119,6 @@ LABELS = {turn[0]: turn[3] for turn in TURNS}
 def validate(folder, data, *more):
     words = ["--ratings", str(folder), "--data", str(data), "--resamples", "20"]
     return validate_labels.main([*words, *more])
-
-
-# ruff: noqa: F811 -- pytest's way to take another file's fixture
 
 
 def test_filled_sheets_come_back_into_validate_labels(export, data, store, tmp_path, capsys):

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
+from containers.whisperx import __main__ as loop
 from core.words import settle
 from experiments import cbt_words, images, whisperx
 from experiments.runners import docker as docker_runner
@@ -18,6 +19,7 @@ from tests.core.datasets.releases import write_recording
 from validation.schemas import validated
 from validation.spoken import words as words_schema
 
+FAKED = ("torch", "whisperx", "pyannote", "pyannote.audio")
 FAKES = ROOT / "tests" / "containers" / "whisperx" / "fakes"
 
 
@@ -28,6 +30,21 @@ def make(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(FAKES))
     monkeypatch.setenv("FAKE_CALLS", str(tmp_path / "calls.jsonl"))
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
+
+    def here(command, **options):
+        """The loop without another Python, which takes a second to start."""
+        for name, value in options["env"].items():
+            monkeypatch.setenv(name, value)
+        if "HF_TOKEN" not in options["env"]:
+            monkeypatch.delenv("HF_TOKEN", raising=False)
+        code = loop.main(command[3:])
+        monkeypatch.setenv("HF_TOKEN", "hf_secret")
+        return SimpleNamespace(returncode=code)
+
+    monkeypatch.setattr(whisperx, "subprocess", SimpleNamespace(run=here))
+    for name in FAKED:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.syspath_prepend(FAKES)
 
     def run(**options):
         words = {
@@ -40,7 +57,9 @@ def make(tmp_path, monkeypatch):
         }
         return cbt_words.main([w for k, v in words.items() for w in (f"--{k}", str(v))])
 
-    return run
+    yield run
+    for name in FAKED:
+        sys.modules.pop(name, None)
 
 
 def calls(folder, name):
