@@ -22,6 +22,7 @@ from typing import Any
 
 import pandas as pd
 
+from core.replacing import replace_text
 from experiments.settings import ROOT
 
 # What the work needs, imported once for all the processes forked from there.
@@ -46,6 +47,7 @@ PRELOAD = [
 ITEMS = 12
 AT_ONCE = 3
 TURNS = 6
+TEXTS = 600
 RUNS = 2
 ANSWERING_S = SPEAKING_S = 0.02
 FINAL = ("ok", "refused", "unparsed", "truncated")
@@ -196,8 +198,23 @@ def _contained(folder: Path) -> int:
         run(job)
 
     docker.run = counted
-    fixed = ["--model", "baseline", "--runner", "docker", "--limit", str(ITEMS)]
-    return evaluate.main([*fixed, "--resamples", "50", "--output", str(folder / "out")])
+    fixed = ["--model", "baseline", "--runner", "docker", "--conditions", "TO"]
+    fixed += ["--data", str(texts(folder)), "--resamples", "50"]
+    return evaluate.main([*fixed, "--output", str(folder / "out")])
+
+
+def texts(folder: Path) -> Path:
+    """A dataset without audio, of some batches of the model in the image."""
+    data = folder / "texts"
+    if not (data / "manifest.csv").exists():
+        data.mkdir(exist_ok=True)
+        rows = [
+            f"{n},s{n // 50},{n},,I slept {n} minutes and was {'sad' * (n % 7)},,{1 + n % 5}\n"
+            for n in range(TEXTS)
+        ]
+        header = "item_id,session_id,turn_index,audio,transcript,context,label\n"
+        replace_text(data / "manifest.csv", header + "".join(rows))
+    return data
 
 
 def start_contained(folder: Path, store: str) -> None:
@@ -223,7 +240,7 @@ def _built(folder: Path) -> int:
     build_manipulation.Kokoro = lambda: Humming(folder)  # type: ignore[assignment, misc]
     source = folder / "dialogues.csv"
     if not source.exists():
-        source.write_text(dialogues())
+        replace_text(source, dialogues())
     words = {"source": source, "tts": "kokoro", "output": folder / "out", "turns": folder / "turns"}
     return build_manipulation.main([w for k, v in words.items() for w in (f"--{k}", str(v))])
 

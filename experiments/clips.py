@@ -59,7 +59,12 @@ def clips_of(plan: Plan, items: pd.DataFrame) -> Clips:
 
 
 def decoded(plan: Plan, items: pd.DataFrame) -> Clips:
-    """As `Clips`, but an item without a clip has no name."""
+    """As `Clips`, but an item without a clip has no name.
+
+    Raises:
+        OSError: the dataset's folder is gone.
+    """
+    from containers.runtime.clips import check_there
     from core.audio import AudioError, prepare_clips
 
     names: dict[str, str] = {}
@@ -73,6 +78,7 @@ def decoded(plan: Plan, items: pd.DataFrame) -> Clips:
         for row, one in zip(rows, prepare_clips(sources, plan.folder.audio), strict=True):
             item_id = str(row["item_id"])
             if isinstance(one, AudioError):
+                check_there(plan.dataset.folder)
                 reasons[item_id] = str(one)
                 continue
             names[item_id] = one.name

@@ -6,6 +6,7 @@ here they are only read, and refused where they are anything else.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -69,4 +70,17 @@ def read_clips(folder: Path, names: Iterable[str]) -> dict[str, Clip | ClipError
             clips[name] = read_clip(folder / name)
         except ClipError as error:
             clips[name] = error
+            check_there(folder)
     return clips
+
+
+def check_there(folder: Path) -> None:
+    """Tell a folder that went away, as with a disk that was unmounted, from clips that are bad.
+
+    Raises:
+        OSError: it is gone or empty; to note every item as unreadable would be a lie.
+    """
+    # What was a mount point is an empty folder then.
+    if next(folder.iterdir(), None) is None:
+        said = "the folder of the clips is empty; is its disk still mounted?"
+        raise FileNotFoundError(errno.ENOENT, said, str(folder))

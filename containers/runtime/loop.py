@@ -18,7 +18,7 @@ from containers.runtime.adapter import Adapter, Answer, Clip, OutOfMemoryError, 
 from containers.runtime.answers import AnswerFile
 from containers.runtime.batches import Sized, padded_tokens, plan_batches, sized
 from containers.runtime.card import Card
-from containers.runtime.clips import ClipError, read_clips, seconds_of
+from containers.runtime.clips import ClipError, check_there, read_clips, seconds_of
 from containers.runtime.progress import Progress
 from containers.runtime.prompts import check_suits, clip_names, prompt_of
 from containers.runtime.replies import Stamp, failure, reply
@@ -76,6 +76,7 @@ def measured(
             lengths = {name: _seconds(audio, name, seconds) for name in clip_names(request)}
             good.append(sized(request, lengths, read))
         except ClipError as error:
+            check_there(audio)
             bad.append(failure(request.id, "audio_error", str(error), stamp))
         except PromptError as error:
             bad.append(failure(request.id, "model_error", str(error), stamp))

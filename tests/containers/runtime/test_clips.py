@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from containers.runtime.clips import ClipError, read_clip, read_clips
+from containers.runtime.clips import ClipError, check_there, read_clip, read_clips
 
 TONE = np.sin(np.arange(16_000) / 20).astype("f4")
 
@@ -55,3 +55,14 @@ def test_one_bad_clip_leaves_the_others_readable(tmp_path):
     clips = read_clips(tmp_path, ["good.wav", "gone.wav", "good.wav"])
     assert list(clips) == ["good.wav", "gone.wav"]
     assert isinstance(clips["gone.wav"], ClipError)
+
+
+def test_a_folder_that_went_away_is_no_fault_of_each_clip(tmp_path):
+    """A disk that is unmounted leaves an empty folder behind, or none."""
+    for gone in (tmp_path, tmp_path / "none"):
+        with pytest.raises(FileNotFoundError, match=str(gone)):
+            read_clips(gone, ["a.wav"])
+
+    write(tmp_path, "b.wav")
+    check_there(tmp_path)
+    assert isinstance(read_clips(tmp_path, ["a.wav"])["a.wav"], ClipError)
