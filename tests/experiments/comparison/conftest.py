@@ -37,12 +37,23 @@ def client(here):
 def add(here):
     """Writes a run; gives its id. Predictions are drawn unless given."""
 
-    def added(model, *, dataset, number=0, conditions=("AO", "AT", "TO"), predictions=None, **said):
+    def added(
+        model,
+        *,
+        dataset,
+        number=0,
+        conditions=("AO", "AT", "TO"),
+        predictions=None,
+        resamples=2,
+        **said,
+    ):
         frame = synthetic_predictions(ITEMS, number) if predictions is None else predictions
         frame = frame[frame["condition"].isin(conditions)]
         # Names of models may hold anything; a folder's name may not.
         folder = here / f"files-{len(list(here.iterdir()))}"
-        return write_synthetic_run(frame, model, folder, dataset=dataset, resamples=50, **said)
+        return write_synthetic_run(
+            frame, model, folder, dataset=dataset, resamples=resamples, **said
+        )
 
     return added
 

@@ -67,8 +67,8 @@ def test_a_report_is_never_itself_gathered(client, add):
 def test_runs_that_may_not_be_compared_are_refused_with_the_difference(
     client, add, name, value, said
 ):
-    add("gemma4", dataset=f"differs in {name}")
-    add("voxtral", dataset=f"differs in {name}", **{name: value})
+    add("gemma4", dataset=f"differs in {name}", conditions=("TO",))
+    add("voxtral", dataset=f"differs in {name}", conditions=("TO",), **{name: value})
 
     with pytest.raises(GatheringError, match=said):
         gather(client, "distress", dataset=f"differs in {name}")
@@ -103,8 +103,8 @@ def test_unequal_items_are_named(client, add):
 
 
 def test_a_choice_between_datasets_is_asked_for(client, add):
-    add("gemma4", dataset="one of two")
-    add("gemma4", dataset="two of two")
+    add("gemma4", dataset="one of two", conditions=("TO",))
+    add("gemma4", dataset="two of two", conditions=("TO",))
 
     with pytest.raises(GatheringError, match=r"one of two \(1 runs\).*-P dataset="):
         gather(client, "distress")
@@ -119,8 +119,8 @@ def test_a_choice_between_datasets_is_asked_for(client, add):
     ],
 )
 def test_what_is_not_there_is_said(client, add, wished, said):
-    add("gemma4", dataset="there")
-    add("voxtral", dataset="there")
+    add("gemma4", dataset="there", conditions=("TO",))
+    add("voxtral", dataset="there", conditions=("TO",))
 
     with pytest.raises(GatheringError, match=said):
         gather(client, "distress", **wished)

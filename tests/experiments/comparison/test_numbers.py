@@ -38,7 +38,7 @@ def per_item(client, run, condition):
 
 def test_distress(client, add, written, tmp_path):
     for number, model in enumerate(("gemma4", "voxtral")):
-        add(model, dataset="numbers", number=number * 8)
+        add(model, dataset="numbers", number=number * 8, resamples=50)
     runs = written("distress", "numbers")
     reported = pd.read_csv(tmp_path / "tables" / "appendix_f.csv").set_index(
         ["model", "condition", "metric"]
