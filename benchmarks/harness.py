@@ -9,9 +9,9 @@ finished; the start of the command; and inspect_ai's mock model on as many sampl
 environment this benchmark makes and throws away.
 
 Seconds of CPU are those of the process and all it waited for, and are what to read on a busy
-machine. Memory is resident, sampled every 50 ms: of all processes of the run at once, so that
-what they share counts twice. Fixed costs (imports, a new store's tables) are in the time of
-each size; what an item costs is the difference between two sizes.
+machine. Memory is the process's own peak as the kernel noted it, and that of all processes of
+the run at once, sampled every 50 ms, shared pages counted once. Fixed costs (imports, a new
+store's tables) are in the time of each size; what an item costs is the difference between two.
 """
 
 from __future__ import annotations
@@ -216,11 +216,13 @@ def _family(pid: int) -> list[int]:
 
 
 def _resident_mib(pid: int) -> float:
+    """Its own pages and its part of those it shares: a fork is not counted as another whole."""
     try:
-        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    except (OSError, IndexError):
+        told = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    except OSError:
         return 0.0
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+    pss = next((line for line in told.splitlines() if line.startswith("Pss:")), "Pss: 0 kB")
+    return int(pss.split()[1]) / 1024
 
 
 def _beside_inspect(sizes: Sequence[int], ours: Sequence[Cost]) -> None:
