@@ -2,6 +2,7 @@
 
 import ast
 import subprocess
+from functools import cache
 
 import pytest
 
@@ -33,6 +34,7 @@ LISTED = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, capture_output=Tr
 MODULES = [name for name in LISTED.stdout.split() if name.startswith(FOLDERS)]
 
 
+@cache
 def calls(tree):
     """(call, its dotted name, the try blocks around it) of a module."""
 
@@ -43,12 +45,12 @@ def calls(tree):
             inside = isinstance(node, ast.Try) and child in node.body
             yield from walk(child, (*around, node) if inside else around)
 
-    yield from walk(tree, ())
+    return list(walk(tree, ()))
 
 
+@cache
 def parsed():
-    for name in MODULES:
-        yield name, ast.parse((ROOT / name).read_text(encoding="utf-8"))
+    return [(name, ast.parse((ROOT / name).read_text(encoding="utf-8"))) for name in MODULES]
 
 
 def test_brackets_without_end_are_expected_wherever_json_or_toml_is_read():
