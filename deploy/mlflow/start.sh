@@ -24,11 +24,14 @@ export MLFLOW_BACKEND_STORE_URI="$server/mlflow"
 export MLFLOW_ARTIFACTS_DESTINATION="${MLFLOW_ARTIFACTS_DESTINATION:-/artifacts}"
 export MLFLOW_DISABLE_TELEMETRY=true
 
+# A login is hashed at every call, and a run makes some forty: one that was right is known for a
+# minute. A password that was changed in the database itself counts that much later.
 settings=$(mktemp -d)
 cat >"$settings/auth.ini" <<INI
 [mlflow]
 default_permission = ${MLFLOW_DEFAULT_PERMISSION:-NO_PERMISSIONS}
 database_uri = $server/mlflow_auth
+auth_cache_ttl_seconds = 60
 authorization_function = mlflow.server.auth:authenticate_request_basic_auth
 INI
 export MLFLOW_AUTH_CONFIG_PATH="$settings/auth.ini"
