@@ -44,6 +44,7 @@ from containers.runtime.batches import Sized
 from containers.runtime.canary import DeafError, Hearing, check_hearing
 from containers.runtime.card import Card, CardError, read_card
 from containers.runtime.clips import ClipError, read_clip
+from containers.runtime.footprint import footprint
 from containers.runtime.loop import Run, answer_all, measured
 from containers.runtime.progress import Progress
 from containers.runtime.prompts import prompt_of
@@ -204,6 +205,7 @@ def _answer(job: Job, summary: dict[str, Any]) -> None:
         summary.update(_speed(progress), halvings=run.halvings)
         if adapter is not None:
             summary["work"] = asdict(adapter.work)
+            summary.update(footprint())
 
 
 def _loaded(job: Job) -> Adapter:

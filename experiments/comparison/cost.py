@@ -19,9 +19,9 @@ from experiments.comparison.document import Exhibit, Section, significant, table
 from experiments.comparison.gathering import FoundRun, Gathered
 
 GIB = 2**30
-# Under these a process may say in its work.json how much memory it took, and on how many GPUs.
-PEAK_BYTES = ("peak_memory_bytes", "gpu_peak_bytes", "peak_bytes")
-GPUS = ("gpus", "gpu_count")
+# Under these a model's process says what it took (containers/runtime/footprint.py).
+PEAK_BYTES = "peak_memory_bytes"
+GPUS = "gpus"
 
 
 def section(cells: Cells, gathered: Gathered) -> Section:
@@ -80,8 +80,9 @@ HEADS = {
 }
 CAPTION = (
     "Items/s: item and condition pairs a second. Audio-h/h: hours of audio heard in an hour. "
-    "Hours: all answers together. GPU-hours: the same times the GPUs used. Undefined: the run "
-    "does not say."
+    "Hours: all answers together. GPU-hours: the same times the GPUs used. Peak GiB: what torch "
+    "reserved on them, or where there are none the size of the process. Undefined: the run does "
+    "not say."
 )
 
 
@@ -105,7 +106,7 @@ def cost_frame(cells: Cells, gathered: Gathered) -> pd.DataFrame:
                 "model_hours": seconds / 3600 if seconds else math.nan,
                 "gpu_hours": gpus * seconds / 3600 if seconds else math.nan,
                 "peak_memory_gib": peak / GIB,
-                "load_s": _largest(work, ("load_s",)),
+                "load_s": _largest(work, "load_s"),
                 "runner": runs[0].parameters.get("runner", ""),
                 "precision": runs[0].parameters.get("precision", ""),
                 "reason": _why(seconds, peak, gpus),
@@ -126,21 +127,10 @@ def _mean(errors: np.ndarray[Any, Any]) -> float:
     return float(np.nanmean(errors)) if (~np.isnan(errors)).any() else math.nan
 
 
-def _largest(work: list[Mapping[str, Any]], names: tuple[str, ...]) -> float:
-    """The largest figure any of the processes gave under one of the names; NaN for none."""
-    said = [
-        float(place[name])
-        for summary in work
-        for place in (summary, summary.get("work") or {}, _extra(summary))
-        for name in names
-        if isinstance(place.get(name), int | float) and not isinstance(place.get(name), bool)
-    ]
-    return max(said, default=math.nan)
-
-
-def _extra(summary: Mapping[str, Any]) -> Mapping[str, Any]:
-    extra = (summary.get("work") or {}).get("extra")
-    return extra if isinstance(extra, dict) else {}
+def _largest(work: list[Mapping[str, Any]], name: str) -> float:
+    """The largest figure any of the processes gave under the name; NaN for none."""
+    said = [summary.get(name) for summary in work]
+    return max((float(value) for value in said if isinstance(value, int | float)), default=math.nan)
 
 
 def _gpus(runs: tuple[FoundRun, ...], work: list[Mapping[str, Any]]) -> float:

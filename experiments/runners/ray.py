@@ -163,10 +163,18 @@ def _summarise(dispatch: Dispatch) -> None:
         "shards": dict(dispatch.events),
         "hearing": next((one["hearing"] for one in told if one.get("hearing")), None),
         "work": _added([one["work"] for one in told if one.get("work")]),
+        **_footprint(told),
         "ended": "done" if not dispatch.ledger.left else "stopped",
     }
     beside = job.responses.with_name(SUMMARY)
     beside.write_text(json.dumps({"summary": summary}) + "\n", encoding="utf-8")
+
+
+def _footprint(told: list[dict[str, Any]]) -> dict[str, Any]:
+    """Of the shard that took most; GPUs of one shard, as hours are added over shards."""
+    taken = [one for one in told if "peak_memory_bytes" in one]
+    largest = max(taken, key=lambda one: one["peak_memory_bytes"], default={})
+    return {name: largest[name] for name in ("peak_memory_bytes", "gpus") if name in largest}
 
 
 def _added(works: list[dict[str, Any]]) -> dict[str, Any]:
