@@ -38,7 +38,8 @@ FILES = {
 COOKIE = "undertone_browse"
 KEPT_CLIPS = 16
 _HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?", re.ASCII | re.IGNORECASE)
-_RANGE = re.compile(r"bytes=(\d*)-(\d*)", re.ASCII)
+# No clip has 10**18 bytes, and Python reads no number of thousands of digits.
+_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
 # Nothing from elsewhere, nothing inline, nothing framed: a transcript is text whatever it holds.
 HEADERS = {
     "Content-Security-Policy": (
@@ -81,7 +82,9 @@ def reply(site: Site, target: str, headers: Mapping[str, str]) -> Reply:
     """
     if not _HOST.fullmatch(headers.get("Host", "")):
         return _said(403, "Open this page as 127.0.0.1 or localhost.")
-    if headers.get("Sec-Fetch-Site", "none") == "cross-site" and not _navigates(headers):
+    # Another port of this machine is the same site and somebody else's page.
+    elsewhere = headers.get("Sec-Fetch-Site", "none") in ("cross-site", "same-site")
+    if elsewhere and not _navigates(headers):
         return _said(403, "Not for pages of other sites.")
     address = urlsplit(target)
     asked = dict(parse_qsl(address.query, keep_blank_values=True))

@@ -24,7 +24,8 @@ def address(tmp_path_factory):
     few = turns(folder / "few", HOSTILE, context=SCRIPT)
     wrote = answers(few, "AO", 2, text=SCRIPT)
     keep(folder / "outputs", few, "one", wrote, answers(few, "TO"))
-    keep(folder / "outputs", few, "two", answers(few, "AO"))
+    two = keep(folder / "outputs", few, "two", answers(few, "AO"))
+    answers(few, "AO.noise_10", 2).to_parquet(two / "variants.parquet")
     many = turns(folder / "many", {f"turn {n}": "I suppose so." for n in range(1802)})
     for model in range(10):
         told = [answers(many, c, model % 3) for c in ("AO", "AT", "TO")]
@@ -151,6 +152,19 @@ def test_models_that_disagree_are_found(page):
     assert chromium.find_element("id", "count").text == "3 of 3 items"
     choose(chromium, "condition", "TO")
     until(chromium, "return document.getElementById('count').textContent.startsWith('0 of')")
+
+
+@pytest.mark.parametrize("asked", ["apart=conditions-1", "error=1", "answer=3&gold=1"])
+def test_a_variant_counts_only_where_it_is_chosen(page, asked):
+    # "two" is right in AO and two off with noise.
+    chromium = page(3, "&model=two&error=none")
+    assert chromium.find_element("id", "count").text == "3 of 3 items"
+    sets = chromium.current_url.partition("&")[0]
+    chromium.get(f"{sets}&model=two&{asked}")
+    until(chromium, "return document.getElementById('count').textContent.startsWith('0 of')")
+    if asked.startswith("error"):
+        choose(chromium, "condition", "AO.noise_10")
+        until(chromium, "return document.getElementById('count').textContent.startsWith('3 of')")
 
 
 def test_words_of_a_transcript_are_searched(page):

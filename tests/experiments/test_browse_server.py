@@ -43,6 +43,7 @@ def test_the_printed_address_opens_the_page_and_takes_its_key_out_of_sight(site)
         {"Host": "127.0.0.1.evil.example", "Cookie": f"{COOKIE}={KEY}"},
         {"Host": "", "Cookie": f"{COOKIE}={KEY}"},
         {**KNOWN, "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"},
+        {**KNOWN, "Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "no-cors"},
     ],
 )
 def test_nobody_else_is_told_anything(site, headers):
@@ -118,6 +119,8 @@ def test_a_clip_swapped_for_a_link_out_of_the_folder_is_not_followed(site, tmp_p
         ("bytes=-", 200, b"0123456789"),
         ("bytes=0-1,4-5", 200, b"0123456789"),
         ("lines=1-2", 200, b"0123456789"),
+        pytest.param(f"bytes={'9' * 5000}-", 200, b"0123456789", id="5000 digits"),
+        pytest.param(f"bytes=-{'9' * 5000}", 200, b"0123456789", id="the last 5000 digits"),
         (None, 200, b"0123456789"),
     ],
 )
