@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 OPTIONS = {
     "output": ("outputs", "folder with the runs of `evaluate`"),
-    "data": ("", "where a dataset lies now, if its folder is not where the run had it"),
+    "data": ("", "where a dataset lies now; goes before where the run had it"),
     "port": ("8010", "on this machine; 0 takes any that is free"),
 }
 

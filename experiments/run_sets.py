@@ -155,14 +155,25 @@ def dataset_of(runs: RunSet, other: Path | None = None) -> tuple[Dataset | None,
     """The dataset the runs were about, and what a reader must know of it.
 
     Args:
-        other: where it lies now, if its folder is not where it was.
+        other: where it lies now; goes before the folder the run had it in, unless it holds
+            another dataset (of several sets of runs, one has moved).
 
     Returns:
         None where it cannot be read, with the reason.
     """
+    if other is None:
+        return _dataset_in(runs.data, runs)
+    found, notes = _dataset_in(other, runs)
+    if found is None or found.name != runs.dataset:
+        recorded, differs = _dataset_in(runs.data, runs)
+        if recorded is not None and not differs:
+            return recorded, []
+    return found, notes
+
+
+def _dataset_in(folder: Path, runs: RunSet) -> tuple[Dataset | None, list[str]]:
     from core.dataset import DatasetError, read_dataset
 
-    folder = runs.data if runs.data.is_dir() or other is None else other
     try:
         dataset = read_dataset(folder, runs.task)
     except DatasetError as error:

@@ -69,6 +69,29 @@ def test_a_dataset_that_moved_is_found_where_it_is_said_to_be(tmp_path, dataset)
     assert dataset_of(found, tmp_path / "moved")[1] == []
 
 
+def test_the_folder_that_was_named_goes_before_the_one_the_run_had(tmp_path, dataset):
+    folder = keep(tmp_path / "outputs", dataset, "null", answers(dataset, "TO"))
+    (found,) = gathered([read_run(folder)])
+    turns(tmp_path / "kept", {"a": "One.", "b": "Two."})
+    other = turns(tmp_path / "data", {"a": "Another.", "b": "Two."})
+
+    kept, notes = dataset_of(found, tmp_path / "kept")
+    assert (kept.hash, notes) == (found.hash, [])
+    # And the other way round: the named one is another version, which is told.
+    (found,) = gathered([read_run(keep(tmp_path / "more", other, "null", answers(other, "TO")))])
+    changed, notes = dataset_of(found, tmp_path / "kept")
+    assert changed.hash == kept.hash
+    assert str(tmp_path / "kept") in notes[0]
+
+
+def test_a_folder_named_for_another_set_of_runs_takes_no_words_away(tmp_path, dataset):
+    folder = keep(tmp_path / "outputs", dataset, "null", answers(dataset, "TO"))
+    (tmp_path / "another").mkdir()
+
+    found, notes = dataset_of(gathered([read_run(folder)])[0], tmp_path / "another")
+    assert (found.hash, notes) == (dataset.hash, [])
+
+
 def test_a_dataset_that_changed_since_is_told(tmp_path, dataset):
     folder = keep(tmp_path / "outputs", dataset, "null", answers(dataset, "TO"))
     turns(tmp_path / "data", {"a": "Another.", "b": "Two."})
