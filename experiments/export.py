@@ -29,7 +29,7 @@ OPTIONS = {
     "folder": ("", "where to write; empty: outputs/export/<to>"),
     "transcripts": ("false", "true puts the datasets' words in: read their licences first"),
     "licence": ("", "of what is written, as the Hugging Face Hub names it: cc-by-4.0"),
-    "data": ("", "for transcripts: where the dataset lies now, if not where the run had it"),
+    "data": ("", "for transcripts: where the dataset lies now; goes before where the run had it"),
 }
 FORMATS = ("hf", "inspect")
 
@@ -90,7 +90,9 @@ def run(asked: Asked) -> int:
         print(line)
     for found in sets:
         about = found.about.dataset
-        held = "words included" if asked.transcripts else "none of its words or sound"
+        held = (
+            "words included" if asked.transcripts else "none of its transcripts, contexts or sound"
+        )
         print(f"{found.dataset}: {about['licence']}; {held}")
     print(f"files: {asked.folder}")
     print(f"open:  {look}")

@@ -117,7 +117,7 @@ def _material(transcripts: bool) -> str:
         )
     return (
         "These tables hold none of it: no audio, no transcript, no context, no quote, and no "
-        "answer long enough to repeat one. Join on `item_id` with the dataset itself.\n"
+        "answer in words but those that state a label. Join on `item_id` with the dataset itself.\n"
     )
 
 

@@ -1,8 +1,8 @@
 """Runs as tidy tables that may be handed on: what the models answered, and none of the material.
 
 One row an observation, one table a task. The words of the dataset (transcript, context) and
-what may repeat them (an answer of more than a few words, a quote) are left out unless asked
-for; paths, addresses and what a machine said of itself are always left out.
+what may repeat them (an answer that is more than a label, a quote) are left out unless asked
+for; paths, addresses and reasons in words that are not ours are always left out.
 """
 
 from __future__ import annotations
@@ -19,18 +19,45 @@ from experiments.run_sets import KeptRun, RunSet, dataset_of
 if TYPE_CHECKING:
     import pandas as pd
 
-# "The answer is 3" is an answer; what is longer may quote the words that were rated.
-MOST_WORDS = 5
+# "The answer is 3." states a label; any other word, of any length, may be one that was rated.
 LONGEST_ANSWER = 60
-LONGEST_REASON = 120
+_MARKS = r"[\s.,:;!*\"'`(){}\[\]<>/=-]*"
+_STATES = (
+    rf"{_MARKS}(?:(?:the|my)\b{_MARKS})?"
+    r"(?:(?:(?:final )?answer|rating|score|option|(?:distress )?level)\b"
+    rf"{_MARKS}(?:is\b{_MARKS})?)?"
+    rf"(?:LABEL)(?:{_MARKS}(?:out of 5|LABEL))?{_MARKS}"
+)
+# What stands for a label in the study's questions.
+_LETTERS = {"YES": ("YES", "A", "B"), "NO": ("NO", "A", "B")}
+# All reasons of core/parsing, core/detection, core/predictions.py and the runners that hold no
+# word of an answer. A server that refuses may say anything, in a field of the same name.
+_OWN_REASON = re.compile(
+    r"""the\ model\ declined\ to\ answer
+    | the\ answer\ is\ empty
+    | a\ thinking\ block\ is\ never\ closed
+    | \d{1,9}\ characters\ are\ no\ answer\ to\ this\ question
+    | an\ error\ message,\ not\ an\ answer
+    | the\ text\ was\ cut\ (?:before\ its\ answer\ was\ complete|in\ what\ may\ be\ the\ scale)
+    | (?:a\ level\ from\ 1\ to\ 5|yes\ or\ no|A\ or\ B,\ yes\ or\ no)\ is\ not\ stated
+    | more\ than\ one\ answer:\ (?:[1-5AB,\ -]|yes|no|or|to){1,30}
+    | as\ many\ votes\ for\ YES\ as\ for\ NO:\ \d{1,3}
+    | no\ probability\ on\ (?:any\ tactic|a\ letter,\ nor\ on\ yes\ or\ no)
+    | (?:no\ tactic|\d{1,2}\ tactics)\ in\ its\ text
+    | no\ response | no\ reason\ given
+    | the\ clip\ was\ not\ heard\ to\ its\ end
+    | used\ \d{1,6}\.\d\ s\ of\ \d{1,6}\.\d\ s\ of\ audio\.
+    | the\ text\ ended\ at\ its\ limit\ of\ \d{1,6}\ tokens\.""",
+    re.VERBOSE | re.ASCII | re.IGNORECASE,
+)
 # Parameters that say where on somebody's machine things were, or whom it asked.
 PRIVATE = ("data", "output", "endpoint", "offline", "device_map")
-# A path, an address or a port.
-_PLACE = re.compile(r"[/\\@]|:\d|\bhost\b")
 _LOCAL_PATH = re.compile(r"(?<!\S)(/|~|[A-Za-z]:\\)\S+")
 _MACHINES = ("audio_error", "model_error", "timeout")
 _OF_RUN = ("model", "family", "revision")
 _REASONS = ("reason", "quote_reason", "tactic_reason")
+# The name before a line's colon is the transcript's word too.
+_WORDS = ("quote", "quote_speaker", "transcript", "context")
 RUN_COLUMNS = {
     "run": "names the run in all tables",
     "model": "a folder of Undertone's containers/",
@@ -75,11 +102,11 @@ PREDICTION_COLUMNS = {
     "gold": "the dataset's label",
     "prediction": "the answer; null where there is none",
     "status": "ok, refused, unparsed, truncated, audio_error, model_error, timeout",
-    "reason": "why there is no answer; null also where a machine's own words said it",
+    "reason": "why there is no answer; null also where it is not in Undertone's own words",
     "expected": "mean of the distribution (distress), or p(YES)",
     "choice_mass": "probability of all labels together at the first answer position",
     "p_*": "probability of the label among the labels",
-    "text": f"what the model wrote; null where that is more than {MOST_WORDS} words",
+    "text": "what the model wrote; null where that is more than a label and may repeat the dataset",
     "text_withheld": "whether it is null for that reason",
     "seconds_given, seconds_used": "of audio, and what reached the encoder",
     "latency_s": "wall time of the answer",
@@ -87,8 +114,8 @@ PREDICTION_COLUMNS = {
     "votes, paths, position_bias": "manipulation: five votes, how each was read, bias to A",
     "tactic, tactic_votes, tactic_path, tactic_reason, tactic_shares": "manipulation: the tactic",
     "gold_tactics": "manipulation: the dataset's",
-    "quote": "manipulation: only where transcripts were asked for",
-    "quote_match, quote_turn, quote_speaker, quote_ratio": "manipulation: whether it was said",
+    "quote, quote_speaker": "manipulation: only where transcripts were asked for",
+    "quote_match, quote_turn, quote_ratio": "manipulation: whether it was said",
     "quote_reason, quote_retried": "manipulation: why there is none, whether asked twice",
     "voices, exemplar, fallbacks": "manipulation: voices, whether shown, departures",
     "transcript, context": "only where transcripts were asked for",
@@ -156,14 +183,14 @@ def prediction_table(runs: RunSet, *, transcripts: bool, data: Path | None = Non
 
     Args:
         transcripts: whether the dataset's words are in it.
-        data: where the dataset lies now, if not where it was.
+        data: where the dataset lies now; goes before where the run had it.
 
     Raises:
         RunDescriptionError: words are wanted, and the dataset is not the one that was rated.
     """
     import pandas as pd
 
-    tables = [_tidy(run, transcripts=transcripts) for run in runs.runs]
+    tables = [_tidy(run, runs.labels, transcripts=transcripts) for run in runs.runs]
     table = pd.concat(tables, ignore_index=True)
     if not transcripts:
         return table
@@ -174,7 +201,7 @@ def prediction_table(runs: RunSet, *, transcripts: bool, data: Path | None = Non
     return table.merge(words, on="item_id", how="left", validate="many_to_one")
 
 
-def _tidy(run: KeptRun, *, transcripts: bool) -> pd.DataFrame:
+def _tidy(run: KeptRun, labels: Sequence[str], *, transcripts: bool) -> pd.DataFrame:
     table = run.predictions.copy()
     for name in reversed(_OF_RUN):
         table.insert(0, name, str(run.description.tags.get(name, "")))
@@ -185,26 +212,36 @@ def _tidy(run: KeptRun, *, transcripts: bool) -> pd.DataFrame:
     table.loc[table["status"].isin(_MACHINES), "reason"] = None
     if transcripts:
         return table
-    kept = [shareable_text(said) for said in table["text"]]
+    kept = [shareable_text(said, labels) for said in table["text"]]
     held_back = [k is None and bool(t) for k, t in zip(kept, table["text"], strict=True)]
     table.insert(list(table.columns).index("text") + 1, "text_withheld", held_back)
     table["text"] = kept
-    return table.drop(columns="quote", errors="ignore")
+    # A column that is not explained is one nobody looked at for words.
+    known = {name for names in PREDICTION_COLUMNS for name in names.split(", ")} - set(_WORDS)
+    known |= {f"p_{label}" for label in labels}
+    return table[[name for name in table.columns if name in known]]
 
 
-def shareable_text(said: Any) -> str | None:
-    """An answer that is too short to repeat what was rated; None for any other."""
-    if not isinstance(said, str):
+def shareable_text(said: Any, labels: Sequence[str]) -> str | None:
+    """An answer that states a label and nothing else; None for any other.
+
+    Args:
+        labels: of the task, as in its columns `p_<label>`.
+    """
+    if not isinstance(said, str) or len(said) > LONGEST_ANSWER:
         return None
-    short = len(said) <= LONGEST_ANSWER and len(said.split()) <= MOST_WORDS
-    return said if short else None
+    forms = [form for label in labels for form in _LETTERS.get(label, (label,))]
+    label = "|".join(rf"\b{re.escape(form)}\b" for form in dict.fromkeys(forms))
+    pattern = _STATES.replace("LABEL", label)
+    return said if re.fullmatch(pattern, said, re.IGNORECASE | re.ASCII) else None
 
 
 def shareable_reason(said: Any) -> str | None:
-    """A reason in our words; None for a machine's, which may name its files and addresses."""
-    if not isinstance(said, str) or len(said) > LONGEST_REASON or _PLACE.search(said):
+    """A reason that is one of ours, word by word; None for what a machine or a model said."""
+    if not isinstance(said, str):
         return None
-    return said
+    parts = said.split("; asked again: ")
+    return said if all(_OWN_REASON.fullmatch(part) for part in parts) else None
 
 
 def chosen(runs: Sequence[KeptRun], *, task: str, dataset: str) -> list[KeptRun]:

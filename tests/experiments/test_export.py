@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 import yaml
 
+from core.parsing import rating
 from experiments.export import main
 from experiments.export_tables import shareable_reason, shareable_text
 from tests.experiments.kept_runs import answers, keep, turns
@@ -131,18 +132,51 @@ def test_words_of_another_version_of_the_dataset_are_not_put_beside_answers(outp
     assert "another version" in capsys.readouterr().err
 
 
+ECHOED = ("It was a good week.", "我昨天没有睡好觉", "it_was_a_good_week", "a/b", "No, never.")
+
+
+@pytest.mark.parametrize("to", ["hf", "inspect"])
+@pytest.mark.parametrize("echoed", ECHOED)
+def test_words_that_a_model_or_its_server_repeats_are_not_handed_on(tmp_path, to, echoed):
+    dataset = turns(tmp_path / "data", {"a": echoed, "b": "Two."}, echoed)
+    wrote = answers(dataset, "AO", text=echoed, quote_speaker=echoed, heard=echoed)
+    refused = answers(dataset, "TO", status="refused", text="", reason=echoed)
+    refused["prediction"] = pd.array([pd.NA, pd.NA], dtype="Int64")
+    keep(tmp_path / "outputs", dataset, "null", wrote, refused)
+
+    written = everything(exported(tmp_path / "outputs", to))
+    assert echoed not in written
+    # JSON spells what is not ASCII.
+    assert json.dumps(echoed)[1:-1] not in written
+
+
 @pytest.mark.parametrize(
-    ("said", "kept"),
+    "said",
     [
-        ("3", "3"),
-        ("The answer is 3.", "The answer is 3."),
-        ("She said she could not go on", None),
-        ("x" * 61, None),
-        (None, None),
+        "3",
+        "The answer is 3.",
+        "**Rating: 3**",
+        '{"rating": 3}',
+        "3/5",
+        "Distress level: 3 out of 5",
     ],
 )
-def test_an_answer_is_handed_on_and_a_quotation_is_not(said, kept):
-    assert shareable_text(said) == kept
+def test_an_answer_that_states_a_label_is_handed_on(said):
+    assert shareable_text(said, "12345") == said
+
+
+@pytest.mark.parametrize("said", ["Yes.", "A", "(B) No", "The answer is A: Yes"])
+def test_a_letter_or_a_yes_is_handed_on_where_it_is_a_label(said):
+    assert shareable_text(said, ("YES", "NO")) == said
+    assert shareable_text(said, "12345") is None
+
+
+@pytest.mark.parametrize(
+    "said",
+    [*ECHOED, "She said she could not go on", "3, I slept", "555 1234", "x" * 61, "3" * 9, None],
+)
+def test_an_answer_that_may_repeat_what_was_rated_is_not(said):
+    assert shareable_text(said, "12345") is None
 
 
 @pytest.mark.parametrize(
@@ -151,13 +185,28 @@ def test_an_answer_is_handed_on_and_a_quotation_is_not(said, kept):
         ("the model declined to answer", True),
         ("the answer is empty; asked again: the answer is empty", True),
         ("more than one answer: 1, 2", True),
+        ("a level from 1 to 5 is not stated", True),
+        ("used 1.0 s of 30.0 s of audio.", True),
+        ("more than one answer: she, left", False),
+        ("We cannot rate: it was a good week.", False),
+        ("the answer is empty; asked again: it was a good week", False),
         ("/data/clip.mp3: no such file", False),
         (r"C:\clips\a.mp3 is gone", False),
         ("no answer from gpu7:8000", False),
+        (None, False),
     ],
 )
 def test_a_reason_in_our_words_is_handed_on(said, kept):
     assert shareable_reason(said) == (said if kept else None)
+
+
+@pytest.mark.parametrize(
+    "answer", ["", "I can't help with that.", "2 or 3", "She cried.", "<think>She", "x" * 20_000]
+)
+def test_the_reasons_the_parser_gives_are_ours(answer):
+    reason = rating(answer).reason
+    assert reason
+    assert shareable_reason(reason) == reason
 
 
 @pytest.mark.parametrize(
