@@ -177,6 +177,7 @@ def _show(evaluation: Evaluation, store: str, look: str) -> None:
         coverage,
         frame_grid,
         metrics_grid,
+        narrower_bases,
         print_grid,
         undefined_reasons,
     )
@@ -196,7 +197,11 @@ def _show(evaluation: Evaluation, store: str, look: str) -> None:
         print_grid(pairs, "between conditions", sys.stdout)
     for table in (table for table in evaluation.tables if table.shown):
         print_grid(frame_grid(table.frame), table.title, sys.stdout)
-    for line in (*evaluation.notes, *undefined_reasons(evaluation.estimates)):
+    for line in (
+        *evaluation.notes,
+        *narrower_bases(evaluation.estimates, answered),
+        *undefined_reasons(evaluation.estimates),
+    ):
         print(line)
     spent = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in evaluation.seconds.items())
     print(f"{evaluation.reused} answers reused; {spent}; {store}")

@@ -27,6 +27,7 @@ from experiments.table import (
     frame_grid,
     markdown,
     metrics_grid,
+    narrower_bases,
     shown_metric,
     undefined_reasons,
 )
@@ -163,6 +164,7 @@ def note(evaluation: Evaluation, answered: Sequence[Coverage]) -> str:
             f"The tables in `items/` hold the first {MOST_ROWS:,} of {len(evaluation.items):,} "
             "items; `predictions.parquet` holds all."
         )
+    parts += narrower_bases(evaluation.estimates, answered)
     parts += undefined_reasons(evaluation.estimates)
     for table in (table for table in evaluation.tables if table.shown):
         shown = f"{table.title}\n\n{markdown(frame_grid(table.frame))}"

@@ -159,6 +159,16 @@ def undefined_reasons(estimates: Sequence[Estimate]) -> list[str]:
     ]
 
 
+def narrower_bases(estimates: Sequence[Estimate], answered: Sequence[Coverage]) -> list[str]:
+    """One line for each metric that rests on fewer items than were answered: on how many."""
+    of_condition = {row.condition: row.n for row in answered}
+    found: dict[str, list[str]] = {}
+    for e in estimates:
+        if e.n < of_condition.get(e.condition, 0) and not math.isnan(e.value):
+            found.setdefault(e.metric, []).append(f"{e.n} of {e.n_total} in {e.condition}")
+    return [f"{metric} rests on {', '.join(bases)}" for metric, bases in found.items()]
+
+
 def print_grid(grid: Grid, title: str, stream: TextIO) -> None:
     """Show a title and below it a grid: in a terminal wrapped to its width, in a file as text."""
     from rich.console import Console

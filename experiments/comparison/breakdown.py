@@ -43,7 +43,7 @@ def section(cells: Cells, labels: Sequence[str], asked: Asked) -> Section:
         )
     )
     if np.isnan(cells.seconds).all():
-        found.notes.append("No clip was heard, so there is no error by length of the clip.")
+        found.notes.append("No clip was heard, so there is no error by seconds of audio.")
     else:
         found.exhibits.append(_by_length(cells, asked))
     if cells.sessions is None:
@@ -94,8 +94,10 @@ def _by_length(cells: Cells, asked: Asked) -> Exhibit:
         _means(cells, place, len(titles), asked),
         titles,
         "error_by_length",
-        "Error by length of the clip",
-        f"Parts of about equally many of the {int(known.sum()):,} items whose clip was heard; "
+        "Error by seconds of audio given",
+        "All audio of a question: the item's clip and, where exemplars are played, theirs too, "
+        "which are the same for every item. Parts of about equally many of the "
+        f"{int(known.sum()):,} items whose clip was heard; "
         "transcript-only answers are about the same items.",
     )
 
@@ -125,8 +127,9 @@ def _by_session(cells: Cells, sessions: NDArray[np.str_]) -> Exhibit:
     return Exhibit(
         "error_by_session",
         "Error by session",
-        f"{len(names)} sessions, from the easiest to the hardest. Dot: mean over the models; span: "
-        "from the best to the worst model in that session.",
+        f"{len(names)} sessions in one order for all panels, from the easiest to the hardest over "
+        "all models and conditions. Dot: mean over the models; span: from the best to the worst "
+        "model in that session.",
         frame,
         svg=plots.spans(frame, "sessions, easiest first", f"mean {cells.loss}"),
     )

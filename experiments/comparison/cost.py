@@ -79,10 +79,10 @@ HEADS = {
     "precision": "Precision",
 }
 CAPTION = (
-    "Items/s: item and condition pairs a second. Audio-h/h: hours of audio heard in an hour. "
-    "Hours: all answers together. GPU-hours: the same times the GPUs used. Peak GiB: what torch "
-    "reserved on them, or where there are none the size of the process. Undefined: the run does "
-    "not say."
+    "Items/s: item and condition pairs a second. Audio-h/h: hours of audio heard in an hour, "
+    "exemplars each time they are played. Hours: all answers together. GPU-hours: the same times "
+    "the GPUs used. Peak GiB: what torch reserved on them, or where there are none the size of the "
+    "process. Undefined: the run does not say."
 )
 
 

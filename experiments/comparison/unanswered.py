@@ -27,7 +27,8 @@ def section(cells: Cells) -> Section:
     caption = (
         "Answered items and what became of the others; failed: the clip could not be read, the "
         "model broke or took too long. Unheard: seconds of audio given and not used by the "
-        "model's encoder; longest: the longest such rest of one clip."
+        "model's encoder; longest: the longest such rest of one question. Audio of exemplars "
+        "counts each time it is played."
     )
     found.exhibits.append(
         Exhibit("coverage", "Coverage", caption, frame, layout=layout, folded=is_long(cells.keys))

