@@ -20,7 +20,10 @@ from core.variants.tables import (
     variants_table,
 )
 
-COLUMNS = "drop: how much worse; changed: share of other answers; shift: of the expected value"
+COLUMNS = (
+    "both: items it and its condition answered, under drop to shift; drop: how much worse; "
+    "changed: share of other answers; shift: of the expected value"
+)
 TITLES = {
     "hearing": f"does it hear? AT with another clip ({COLUMNS})",
     "robustness": f"robustness: the same clips made worse ({COLUMNS})",

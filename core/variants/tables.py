@@ -3,14 +3,15 @@
 `drop` is how much worse the variant is than its condition, paired, with a percentile interval
 over items; p is the study's paired test, adjusted by Holm within one flag, and beside it the
 sign-flip test over whole sessions. How many answers changed at all stands next to it: a model
-may answer otherwise without being better or worse.
+may answer otherwise without being better or worse. All of these rest on `both`: the items that
+the variant and its condition answered.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -121,10 +122,11 @@ def variants_table(compared: Comparison, variants: Sequence[Variant]) -> pd.Data
         variants: of one flag, a family for Holm's adjustment.
 
     Returns:
-        Columns given, answered, <measure>, drop, p, p_holm, p_sessions, changed (share of
+        Columns given, answered, <measure>, both, drop, p, p_holm, p_sessions, changed (share of
         answers that differ from the condition's), shift (mean absolute change of `expected`);
-        <measure> and drop with " low" and " high". None where a row has nothing to say, as the
-        condition itself has no drop.
+        <measure> and drop with " low" and " high". <measure> rests on what the row answered, drop
+        to shift on `both`: the items that it and its condition answered. None where a row has
+        nothing to say, as the condition itself has no drop.
     """
     tested = _tested(compared, [(variant.name, variant.base) for variant in variants])
     rows: list[dict[str, Any]] = []
@@ -207,19 +209,47 @@ def hearing_notes(compared: Comparison, variants: Sequence[Variant]) -> list[str
 
 
 def prompts_notes(compared: Comparison, variants: Sequence[Variant]) -> list[str]:
-    """The range of the measure over wordings, the study's among them."""
+    """The range of the measure over wordings, the study's among them.
+
+    Over the items answered in all of them: else a wording whose hard items were refused would
+    look better than one that answered them.
+    """
     said = []
     for base in dict.fromkeys(variant.base for variant in variants):
         names = [base, *(variant.name for variant in variants if variant.base == base)]
-        values = {name: compared.value(name).value for name in names}
-        known = {name: value for name, value in values.items() if not math.isnan(value)}
-        if len(known) > 1:
-            low, high = min(known, key=known.__getitem__), max(known, key=known.__getitem__)
-            ends = f"from {known[low]:.2f} ({low}) to {known[high]:.2f} ({high}) over"
-            if known[low] == known[high]:
-                ends = f"{known[low]:.2f} in all"
-            said.append(f"prompts, {base}: {compared.measure.name} {ends} {len(known)} wordings.")
+        given = {name: _answers(compared, name) for name in names}
+        named = [name for name in names if given[name].any()]
+        if silent := [name for name in names if name not in named]:
+            said.append(f"prompts, {base}: no item was answered in {', '.join(silent)}.")
+        if len(named) > 1:
+            everywhere = np.logical_and.reduce([given[name] for name in named])
+            said.append(f"prompts, {base}: {_range(compared, named, everywhere)}")
     return said
+
+
+def _range(compared: Comparison, names: Sequence[str], everywhere: NDArray[np.bool_]) -> str:
+    """Least and most of the measure over the items that all of these answered."""
+    n, n_total = int(everywhere.sum()), len(everywhere)
+    measure = compared.measure.name
+    if not n:
+        return f"no range of {measure}, no item was answered in all {len(names)} wordings."
+    aligned = compared.aligned
+    shared = replace(
+        aligned,
+        item_ids=aligned.item_ids[everywhere],
+        gold=aligned.gold[everywhere],
+        predicted=aligned.predicted[:, everywhere],
+        sessions=None if aligned.sessions is None else aligned.sessions[everywhere],
+    )
+    values: dict[str, float] = {}
+    for name in names:
+        joint = paired.joint_table(shared, name, name, count=compared.measure.count)
+        values[name] = float(compared.measure.metric(joint.sum(-1)[..., :-1]))
+    low, high = min(values, key=values.__getitem__), max(values, key=values.__getitem__)
+    ends = f"from {values[low]:.2f} ({low}) to {values[high]:.2f} ({high}) over"
+    if values[low] == values[high]:
+        ends = f"{values[low]:.2f} in all"
+    return f"{measure} {ends} {len(names)} wordings, on the {n}/{n_total} items answered in each."
 
 
 def _frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
@@ -253,26 +283,39 @@ def _row(
     if base is None:
         return row
     drop = compared.drop(name, base)
+    row["both"] = f"{drop.n}/{drop.n_total}"
     row |= {**_ends("drop", drop), **(tested or {}).get(name, {})}
     return row | _moved(compared, name, base)
 
 
 def _moved(compared: Comparison, name: str, base: str) -> dict[str, float]:
-    """How many answers differ, and how far `expected` moved."""
+    """How many answers differ, and how far `expected` moved, over the items both answered.
+
+    The shift is undefined where one of these has no distribution: it would rest on fewer.
+    """
     names = compared.aligned.names
+    both = _answers(compared, name) & _answers(compared, base)
+    if not both.any():
+        return {"changed": math.nan, "shift": math.nan}
     one, two = (compared.aligned.predicted[names.index(key)] for key in (name, base))
-    both = np.array([a is not None and b is not None for a, b in zip(one, two, strict=True)])
     other = np.array([a != b for a, b in zip(one, two, strict=True)])
-    by_item = (
-        cell.assign(item_id=cell["item_id"].astype(str)).set_index("item_id")["expected"]
+    first, second = (
+        cell.assign(item_id=cell["item_id"].astype(str))
+        .set_index("item_id")["expected"]
+        .loc[compared.aligned.item_ids[both].tolist()]
+        .to_numpy(dtype=np.float64, na_value=np.nan)
         for cell in (compared.cells[name], compared.cells[base])
     )
-    first, second = (column.astype(np.float64) for column in by_item)
-    apart = (first - second).abs().dropna()
     return {
-        "changed": float(other[both].mean()) if both.any() else math.nan,
-        "shift": float(apart.mean()) if len(apart) else math.nan,
+        "changed": float(other[both].mean()),
+        "shift": float(np.abs(first - second).mean()),
     }
+
+
+def _answers(compared: Comparison, name: str) -> NDArray[np.bool_]:
+    """(n,) whether this cell answered each item."""
+    row = compared.aligned.predicted[compared.aligned.names.index(name)]
+    return np.array([given is not None for given in row], dtype=bool)
 
 
 def _ends(name: str, found: Estimate) -> dict[str, float]:

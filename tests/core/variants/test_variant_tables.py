@@ -146,8 +146,59 @@ def test_the_range_over_wordings_names_its_ends():
     )
 
     assert prompts_notes(found, wordings) == [
-        "prompts, AT: mae from 0.00 (AT.paraphrase_1) to 2.40 (AT.reversed) over 3 wordings."
+        "prompts, AT: mae from 0.00 (AT.paraphrase_1) to 2.40 (AT.reversed) over 3 wordings, "
+        "on the 40/40 items answered in each."
     ]
+
+
+def test_the_range_over_wordings_is_of_the_items_answered_in_each():
+    names = ("paraphrase_1", "paraphrase_2", "reversed")
+    wordings = [Variant("AO", "prompts", name) for name in names]
+    # AO off by 0, 1, 4 and not answered; paraphrase_1 by 1, 1, 0, 4; paraphrase_2 by 0, 0, -, 0.
+    ao, other = [1, 3, 1, None], [2, 3, 5, 5]
+    cells = {
+        "AO": rated(ao, [1, 2, 5, 1]),
+        "AO_paraphrase_1": rated(other, [1, 2, 5, 1]),
+        "AO_paraphrase_2": rated([1, 2, None, 1], [1, 2, 5, 1]),
+        "AO_reversed": rated([None] * 4, [1, 2, 5, 1]),
+    }
+    # All three answered the first two: off by 0 and 1, 1 and 1, 0 and 0.
+    assert prompts_notes(compared(**cells), wordings) == [
+        "prompts, AO: no item was answered in AO.reversed.",
+        "prompts, AO: mae from 0.00 (AO.paraphrase_2) to 1.00 (AO.paraphrase_1) over 3 wordings, "
+        "on the 2/4 items answered in each.",
+    ]
+    apart = {
+        "AO": rated([1, None], [1, 2]),
+        "AO_paraphrase_1": rated([None, 2], [1, 2]),
+    }
+    assert prompts_notes(compared(**apart), wordings[:1]) == [
+        "prompts, AO: no range of mae, no item was answered in all 2 wordings."
+    ]
+
+
+def test_what_a_row_says_of_its_condition_rests_on_what_both_answered():
+    # Both answered the first and the last; the refused ones have a distribution all the same.
+    gold, given, silent = [1, 2, 3, 4], [1, None, 3, 4], [2, 2, None, 4]
+    found = compared(
+        AT=rated(given, gold, expected=[1.0, 5.0, 3.0, 4.0]),
+        AT_silence=rated(silent, gold, expected=[1.5, 1.0, 1.0, 4.0]),
+    )
+    silence = row(variants_table(found, [SILENCE]), "AT.silence")
+
+    assert (silence["answered"], silence["both"]) == ("3/4", "2/4")
+    assert (silence["drop"], silence["changed"], silence["shift"]) == (0.5, 0.5, 0.25)
+    assert row(variants_table(found, [SILENCE]), "AT")["both"] is None
+
+
+def test_a_shift_that_would_rest_on_fewer_items_is_undefined():
+    found = compared(
+        AT=rated([1, 2], [1, 2]), AT_silence=rated([2, 2], [1, 2], expected=[np.nan, 2.0])
+    )
+    silence = row(variants_table(found, [SILENCE]), "AT.silence")
+
+    assert (silence["both"], silence["changed"]) == ("2/2", 0.5)
+    assert np.isnan(silence["shift"])
 
 
 def test_each_flag_is_a_family_of_its_own_for_holm():
