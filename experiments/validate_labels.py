@@ -26,6 +26,8 @@ from experiments.options import (
 from experiments.settings import MOST_RESAMPLES
 
 if TYPE_CHECKING:
+    from core.dataset import Dataset
+    from experiments.dataset_versions import Version
     from experiments.validation_report import Validation
     from validation.experts import ModelError
     from validation.ratings import Ratings
@@ -49,10 +51,16 @@ OPTIONS: dict[str, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class Asked:
-    """What to validate; each field as in `OPTIONS`, `source` what `ratings` was given as."""
+    """What to validate; each field as in `OPTIONS`.
+
+    Attributes:
+        source: what `ratings` was given as.
+        rated: which dataset filled sheets are of; None for a CSV, which has no key.
+    """
 
     ratings: Path
     source: Path
+    rated: Version | None
     data: Path | None
     reference: str
     predictions: Path | None
@@ -90,8 +98,10 @@ def settings_from(words: Mapping[str, str]) -> Asked:
     data, predictions = words["data"], words["predictions"]
     if data and words["reference"]:
         raise OptionError("data and reference: give one of them, both say what the labels are.")
+    path, rated = _ratings_file(words)
     return Asked(
-        ratings=_ratings_file(words),
+        ratings=path,
+        rated=rated,
         source=Path(words["ratings"]).expanduser(),
         data=existing_folder("data", data) if data else None,
         reference=words["reference"],
@@ -102,23 +112,25 @@ def settings_from(words: Mapping[str, str]) -> Asked:
     )
 
 
-def _ratings_file(words: Mapping[str, str]) -> Path:
-    """The CSV, made of filled sheets where a folder is given."""
+def _ratings_file(words: Mapping[str, str]) -> tuple[Path, Version | None]:
+    """The CSV, made of filled sheets where a folder is given, and what their key is of."""
     if not Path(words["ratings"]).expanduser().is_dir() or not words["ratings"]:
         for name in ("key", "skip_invalid"):
             if words[name] != OPTIONS[name][0]:
                 raise OptionError(f"{name}: only a folder of filled sheets takes it.")
-        return existing_file("ratings", words["ratings"])
+        return existing_file("ratings", words["ratings"]), None
+    from experiments.dataset_versions import Version
     from experiments.filled_ratings import read_filled
 
     key = existing_file("key", words["key"]) if words["key"] else None
     skip = truth("skip_invalid", words["skip_invalid"])
     filled = read_filled(Path(words["ratings"]).expanduser(), key, skip_invalid=skip)
     print("\n".join(filled.notes))
-    return filled.path
+    return filled.path, Version("the key of the sheets", filled.key.dataset_hash or None)
 
 
 def _validated(asked: Asked) -> Validation:
+    from experiments.dataset_versions import Version, assert_one_version, of_run
     from experiments.validation_report import validation_of
     from validation.ratings import RatingsError, read_ratings
     from validation.scale import scale_named
@@ -128,8 +140,16 @@ def _validated(asked: Asked) -> Validation:
         ratings = read_ratings(asked.ratings, scale_named("ordinal"), reference=column)
     except RatingsError as error:
         raise OptionError(str(error)) from error
+    versions = [asked.rated] if asked.rated else []
     if asked.data:
-        ratings = with_labels(ratings, asked.data)
+        dataset = labelled(asked.data)
+        versions.append(Version(f"the dataset {asked.data}", dataset.hash))
+    if asked.predictions:
+        versions += [of_run(path.parent) for path in predictions_in(asked.predictions)]
+    for line in assert_one_version(versions):
+        print(line)
+    if asked.data:
+        ratings = with_labels(ratings, dataset)
     if ratings.reference is None:
         raise OptionError(
             f"reference: {ratings.source} has no column named like the labels; name it with "
@@ -143,24 +163,32 @@ def _validated(asked: Asked) -> Validation:
     )
 
 
-def with_labels(ratings: Ratings, folder: Path) -> Ratings:
-    """The ratings with the labels of a dataset of turns as their reference.
+def labelled(folder: Path) -> Dataset:
+    """A dataset of turns, its sound unread.
 
     Raises:
-        OptionError: no such dataset, or a rated turn that it does not hold.
+        OptionError: no such dataset.
     """
-    from dataclasses import replace
-
-    import numpy as np
-
     from core.dataset import DatasetError
     from validation import schemas
     from validation.datasets import checked_dataset
 
     try:
-        dataset = checked_dataset(folder, "distress", schemas.turns(audio=False))
+        return checked_dataset(folder, "distress", schemas.turns(audio=False))
     except DatasetError as error:
         raise OptionError(str(error)) from error
+
+
+def with_labels(ratings: Ratings, dataset: Dataset) -> Ratings:
+    """The ratings with the labels of a dataset of turns as their reference.
+
+    Raises:
+        OptionError: a rated turn that it does not hold.
+    """
+    from dataclasses import replace
+
+    import numpy as np
+
     items = dataset.items
     label_of = dict(zip(items["item_id"], items["label"].astype(float), strict=True))
     foreign = [item for item in ratings.items if item not in label_of]
@@ -173,22 +201,30 @@ def with_labels(ratings: Ratings, folder: Path) -> Ratings:
     return replace(ratings, reference=labels, reference_name=f"label of {dataset.name}")
 
 
+def predictions_in(folder: Path) -> list[Path]:
+    """The predictions of each model under a folder, by name."""
+    return sorted(folder.glob("*/predictions.parquet"))
+
+
 def read_models(folder: Path, condition: str, ratings: Ratings) -> list[ModelError]:
     """The error of each model that has predictions in a folder.
 
     Raises:
-        OptionError: none there, a table that is not one of study 1's predictions, or two
-            models that were asked about different turns.
+        OptionError: none there, a table that is not one of study 1's predictions, two models
+            that were asked about different turns, or one scored by other labels.
     """
     from core.parquet import read_frame
+    from experiments.dataset_versions import assert_same_labels
     from validation import schemas
     from validation.consensus import median_labels
     from validation.experts import model_error
 
     medians = dict(zip(ratings.items, median_labels(ratings.values), strict=True))
+    assert ratings.reference is not None
+    labels = dict(zip(ratings.items, ratings.reference.tolist(), strict=True))
     found: list[ModelError] = []
     turns: set[str] | None = None
-    for path in sorted(folder.glob("*/predictions.parquet")):
+    for path in predictions_in(folder):
         try:
             table = read_frame(path)
             table = schemas.validated(table, schemas.predictions("12345"), str(path))
@@ -203,12 +239,14 @@ def read_models(folder: Path, condition: str, ratings: Ratings) -> list[ModelErr
                 "the same dataset."
             )
         turns = asked
+        gold = dict(zip(table["item_id"], table["gold"].astype(float), strict=True))
+        assert_same_labels(path.parent.name, gold, labels)
         answers = table["prediction"].astype("Float64").astype(float)
         found.append(
             model_error(
                 path.parent.name,
                 dict(zip(table["item_id"], answers, strict=True)),
-                dict(zip(table["item_id"], table["gold"].astype(float), strict=True)),
+                gold,
                 medians,
             )
         )

@@ -52,6 +52,7 @@ class RatingKey:
     """All that is needed to understand the ratings.
 
     Attributes:
+        dataset_hash: of the version shown; empty where the key does not say.
         turns: in the order of the dataset.
         orders: expert -> codes in the order shown.
     """
@@ -216,7 +217,7 @@ def read_key(path: Path) -> RatingKey:
         said: Any = json.loads(path.read_text(encoding="utf-8"))
         key = RatingKey(
             str(said["dataset"]),
-            str(said["dataset_hash"]),
+            str(said.get("dataset_hash", "")),
             int(said["seed"]),
             tuple(Turn(**turn) for turn in said["turns"]),
             {str(name): tuple(codes) for name, codes in said["orders"].items()},
@@ -230,7 +231,10 @@ def read_key(path: Path) -> RatingKey:
 
 
 def _digest(key: RatingKey) -> str:
-    return sha256(json.dumps(asdict(key), sort_keys=True).encode()).hexdigest()
+    told = asdict(key)
+    if not key.dataset_hash:
+        del told["dataset_hash"]
+    return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
 def _code(seed: int, dataset_hash: str, item_id: str) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import openpyxl
 import pandas as pd
@@ -9,6 +10,7 @@ import pytest
 import soundfile
 import yaml
 
+from core.dataset import read_dataset
 from core.ssr import ANCHORS
 from experiments import ratings_export, validate_labels
 from experiments.filled_ratings import read_filled
@@ -16,7 +18,8 @@ from experiments.options import OptionError
 from experiments.ratings_export import KEY_FILE
 from experiments.settings import ROOT
 from tests.core.datasets.releases import write_recording
-from validation.rating_sheets import read_key
+from tests.experiments.kept_runs import answers, keep
+from validation.rating_sheets import read_key, write_key
 
 # Labels 1-5 over two sessions; =1+1 must stay words.
 TURNS = [
@@ -223,6 +226,74 @@ def test_sheets_that_may_be_filled_in_are_not_written_over(export, tmp_path, cap
     assert "is there and may be filled in" in capsys.readouterr().err
     assert export(seed=1) == 2
     assert "is the key of another round" in capsys.readouterr().err
+
+
+@pytest.fixture
+def filled(export, tmp_path):
+    """A round whose experts all gave the labels."""
+    export()
+    folder = tmp_path / "round"
+    key = read_key(folder / KEY_FILE)
+    for path in workbooks(folder):
+        fill(path, rating_of(key, LABELS))
+    return folder
+
+
+def relabelled(data, place):
+    """The same turns in another version: panic-1 labelled 5."""
+    shutil.copytree(data, place)
+    table = pd.read_csv(place / "manifest.csv", keep_default_na=False)
+    table.loc[table["item_id"] == "panic-1", "label"] = 5
+    table.to_csv(place / "manifest.csv", index=False)
+    return place
+
+
+def run_on(data, output):
+    """The runs' folder of a model that was asked about this dataset."""
+    dataset = read_dataset(data, "distress")
+    return keep(output, dataset, "one", answers(dataset, "AO")).parent
+
+
+def test_sheets_of_another_version_of_the_dataset_are_refused(filled, data, tmp_path, capsys):
+    other = relabelled(data, tmp_path / "other")
+
+    assert validate(filled, other) == 2
+
+    err = capsys.readouterr().err
+    assert "the key of the sheets of " + read_key(filled / KEY_FILE).dataset_hash in err
+    assert f"but the dataset {other} of {read_dataset(other, 'distress').hash}" in err
+
+
+def test_runs_on_another_version_of_the_dataset_are_refused(filled, data, store, tmp_path, capsys):
+    other = relabelled(data, tmp_path / "other")
+    runs = run_on(other, tmp_path / "out")
+
+    assert validate(filled, data, "--predictions", str(runs)) == 2
+    of_other = f"the run one of {read_dataset(other, 'distress').hash}"
+    err = capsys.readouterr().err
+    assert read_dataset(data, "distress").hash in err
+    assert of_other in err
+    # A run from before there was a run.json: its labels tell.
+    (runs / "one" / "run.json").unlink()
+    assert validate(filled, data, "--predictions", str(runs)) == 2
+    err = capsys.readouterr().err
+    assert "one was scored by other labels" in err
+    assert "on 1 turns: panic-1 (1, in the run 5)" in err
+
+    assert validate(filled, data, "--predictions", str(run_on(data, tmp_path / "same"))) == 0
+    assert "not checked" not in capsys.readouterr().out
+
+
+def test_an_older_key_without_a_hash_is_used_and_that_is_said(filled, data, store, capsys):
+    path = filled / KEY_FILE
+    write_key(replace(read_key(path), dataset_hash=""), path)
+    told = json.loads(path.read_text())
+    del told["dataset_hash"]
+    path.write_text(json.dumps(told))
+
+    assert validate(filled, data) == 0
+    said = "the key of the sheets does not say which version of the dataset it is of: not checked."
+    assert said in capsys.readouterr().out
 
 
 def test_a_key_that_was_changed_or_is_none_is_refused(export, data, tmp_path, capsys):
