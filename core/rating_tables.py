@@ -13,11 +13,19 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from core.metrics import distribution, ordinal
 from core.metrics.tables import counts_by_session
 from core.stats import paired
-from core.stats.bootstrap import Interval, bootstrap, cluster_bootstrap, weight_bootstrap
+from core.stats.bootstrap import (
+    ONE_SESSION,
+    Interval,
+    bootstrap,
+    cluster_bootstrap,
+    over_several,
+    weight_bootstrap,
+)
 
 COUNTED = {**ordinal.METRICS, **ordinal.METRICS_OVER_ALL}
 SPREAD = {
@@ -26,6 +34,7 @@ SPREAD = {
     "expected_calibration_error": distribution.expected_calibration_error,
 }
 LABELS = ("1", "2", "3", "4", "5")
+NO_DISTRIBUTION = "no answered turn has a distribution"
 FEW_SESSIONS = 20
 """Below this the percentile interval over sessions is clearly too short."""
 
@@ -41,7 +50,9 @@ def metrics_table(cells: Mapping[str, pd.DataFrame], *, resamples: int, seed: in
         n_total, undefined (resamples without a value, of turns), reason, caution.
 
     Turns of one session are not independent, so the interval over sessions is the one to trust
-    where there are some twenty sessions or more; the study gives the one over turns.
+    where there are some twenty sessions or more; the study gives the one over turns. `sessions`
+    are those with an answer; in one alone there is no interval over sessions. The metrics of the
+    distribution are over the answered turns that have one.
     """
     rows: list[dict[str, Any]] = []
     for condition, cell in cells.items():
@@ -76,13 +87,14 @@ def _counted(condition: str, cell: pd.DataFrame, resamples: int, seed: int) -> l
     over_turns = bootstrap(table, COUNTED, resamples=resamples, seed=seed)
     over_sessions = cluster_bootstrap(by_session, COUNTED, resamples=resamples, seed=seed)
     answered, total = int(table[:, :-1].sum()), int(table.sum())
+    heard_from = int((by_session[..., :-1].sum((-1, -2)) > 0).sum())
     return [
         _row(
             condition,
             name,
             over_turns[name],
             over_sessions[name],
-            sessions=len(by_session),
+            sessions=len(by_session) if name.endswith("_all") else heard_from,
             n=total if name.endswith("_all") else answered,
             n_total=total,
             reason=ordinal.why_undefined(name, table),
@@ -92,25 +104,35 @@ def _counted(condition: str, cell: pd.DataFrame, resamples: int, seed: int) -> l
 
 
 def _spread(condition: str, cell: pd.DataFrame, resamples: int, seed: int) -> list[dict[str, Any]]:
-    shares = cell[[f"p_{label}" for label in LABELS]].to_numpy(np.float64, na_value=np.nan)
+    shares = answered_shares(cell)
     gold, sessions = cell["gold"].to_numpy(), cell["group_id"].to_numpy(str)
     measures = {name: partial(metric, gold, shares) for name, metric in SPREAD.items()}
     drawn = partial(weight_bootstrap, len(cell), measures, resamples=resamples, seed=seed)
     over_turns, over_sessions = drawn(), drawn(sessions=sessions)
     n = distribution.given(shares)
+    known = ~np.isnan(shares).any(1)
     return [
         _row(
             condition,
             name,
             over_turns[name],
             over_sessions[name],
-            sessions=len(set(sessions)),
+            sessions=len(set(sessions[known])),
             n=n,
             n_total=len(cell),
-            reason=None if n else "the model gave no distribution",
+            reason=None if n else NO_DISTRIBUTION,
         )
         for name in SPREAD
     ]
+
+
+def answered_shares(cell: pd.DataFrame) -> NDArray[np.float64]:
+    """The distributions over levels of the answered turns, (n, 5); NaN for the others.
+
+    A refusal's probabilities are of an answer it did not give.
+    """
+    shares = cell[[f"p_{label}" for label in LABELS]].to_numpy(np.float64, na_value=np.nan)
+    return np.where(cell["prediction"].notna().to_numpy(bool)[:, None], shares, np.nan)
 
 
 def _row(
@@ -122,6 +144,7 @@ def _row(
     sessions: int,
     **facts: Any,
 ) -> dict[str, Any]:
+    over_sessions = over_several(over_sessions, sessions)
     return {
         "condition": condition,
         "metric": metric,
@@ -133,7 +156,13 @@ def _row(
         "sessions": sessions,
         **facts,
         "undefined": int(over_turns.undefined),
-        "caution": None
-        if sessions >= FEW_SESSIONS
-        else f"{sessions} sessions are too few: the interval over sessions is too short",
+        "caution": _caution(sessions),
     }
+
+
+def _caution(sessions: int) -> str | None:
+    if sessions >= FEW_SESSIONS or not sessions:
+        return None
+    if sessions == 1:
+        return ONE_SESSION
+    return f"{sessions} sessions are too few: the interval over sessions is too short"

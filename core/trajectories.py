@@ -87,6 +87,8 @@ def few_sessions(turns: pd.DataFrame) -> list[str]:
     sessions = turns["session_id"].nunique()
     if sessions >= FEW_SESSIONS:
         return []
+    if sessions == 1:
+        return ["trajectories: there is one session, and so no interval over sessions."]
     return [
         f"trajectories: {sessions} sessions are too few: intervals over sessions are too short."
     ]
@@ -96,7 +98,10 @@ def _followed(
     condition: str, turns: pd.DataFrame, every: int, resamples: int, seed: int
 ) -> dict[str, Any]:
     stated = changes(turns, condition)
-    spread = changes(turns, f"{condition} expected")
+    # A turn without an answer has no change, whatever its probabilities were.
+    spread = changes(
+        turns.assign(read=turns[f"{condition} expected"].where(turns[condition].notna())), "read"
+    )
     moved = stated[stated["gold"] != 0]
     reasons = [_why_undefined(stated, "stated"), _why_undefined(spread, "expected")]
     if not len(moved):

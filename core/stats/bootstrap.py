@@ -11,11 +11,11 @@ An item without an answer is an item like any other here and is drawn with its c
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
 from core.stats.resampling import BLOCK as BLOCK
@@ -185,6 +185,25 @@ def weight_bootstrap(
         name: _interval(np.asarray(statistic(each_once[0])), redrawn[name], level, drawn_by, None)
         for name, statistic in statistics.items()
     }
+
+
+def over_several(found: Interval, sessions: ArrayLike) -> Interval:
+    """The interval where the answers lie in two sessions or more, and none elsewhere.
+
+    Args:
+        found: over sessions.
+        sessions: (...) sessions with an answer; resamples of a single one are all that
+            session, and an interval of no width would read as certainty.
+    """
+    several = np.asarray(sessions) > 1
+    return replace(
+        found,
+        low=np.where(several, found.low, np.nan),
+        high=np.where(several, found.high, np.nan),
+    )
+
+
+ONE_SESSION = "its answers lie in one session: no interval over sessions"
 
 
 def difference(metric: Metric) -> Metric:

@@ -25,8 +25,8 @@ class Strata:
     Attributes:
         value, low, high: (C, K); NaN where a stratum has no value in a cell.
         n: (C, K) values each mean rests on.
-        units: (K,) sessions (or items) with an item in the stratum; an interval over a
-            handful of them is too short.
+        units: (C, K) sessions (or items) in which the cell answered an item of the stratum; an
+            interval over a handful of them is too short, and over one there is none.
     """
 
     value: Float
@@ -93,6 +93,32 @@ def ends(drawn: Float, *, level: float = 0.95) -> tuple[Float, Float]:
     return low, high
 
 
+def mean_ends(
+    values: ArrayLike,
+    *,
+    sessions: ArrayLike | None = None,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> tuple[Float, Float, NDArray[np.int64]]:
+    """Interval of the mean of each cell, and how many units with a value it rests on.
+
+    Args:
+        values, sessions, resamples, seed: as in `mean_draws`.
+
+    Returns:
+        Lower and upper ends, (C,), NaN where fewer than two sessions (or items) have a value, as
+        resamples of one are all that one; and how many have, (C,).
+    """
+    table = np.atleast_2d(np.asarray(values, dtype=np.float64))
+    low, high = ends(mean_draws(table, sessions=sessions, resamples=resamples, seed=seed))
+    given = ~np.isnan(table)
+    if sessions is not None:
+        names, place = np.unique(np.asarray(sessions, dtype=str), return_inverse=True)
+        given = given.astype(np.float64) @ np.eye(len(names))[place] > 0
+    units = given.sum(1)
+    return np.where(units > 1, low, np.nan), np.where(units > 1, high, np.nan), units
+
+
 def strata_means(
     values: ArrayLike,
     strata: ArrayLike,
@@ -115,18 +141,13 @@ def strata_means(
     inside = stratum[None, :] == np.arange(number)[:, None]
     cells = np.where(inside[None], table[:, None], np.nan)
     flat = cells.reshape(-1, table.shape[1])
-    drawn = mean_draws(flat, sessions=sessions, resamples=resamples, seed=seed)
-    low, high = ends(drawn)
+    low, high, units = mean_ends(flat, sessions=sessions, resamples=resamples, seed=seed)
     shape = (len(table), number)
     n = (~np.isnan(flat)).sum(1).reshape(shape)
-    names = np.arange(len(stratum)) if sessions is None else np.asarray(sessions, dtype=str)
-    # One unit has no interval: its resamples are all that unit.
-    units = np.array([len(np.unique(names[members])) for members in inside], dtype=np.int64)
-    alone = np.broadcast_to(units <= 1, shape)
     return Strata(
         value=share(np.nansum(flat, 1).reshape(shape), n),
-        low=np.where(alone, np.nan, low.reshape(shape)),
-        high=np.where(alone, np.nan, high.reshape(shape)),
+        low=low.reshape(shape),
+        high=high.reshape(shape),
         n=n,
-        units=units,
+        units=units.reshape(shape),
     )

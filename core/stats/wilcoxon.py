@@ -28,6 +28,9 @@ DIFFERENCES = np.arange(-4, 5)
 EXACT_NONZERO = 50
 """Up to this many non-zero differences the null is enumerated; floats hold it exactly."""
 
+SCIPY_ENUMERATED = 13
+"""Up to this many items, zeros counted, scipy's "auto" enumerates the signs despite ties."""
+
 MANY_VALUES = 4001
 """Distinct differences above which the Hodges-Lehmann shift, quadratic in them, is left out."""
 
@@ -129,7 +132,8 @@ def signed_rank_of_counts(
         values: (2K + 1,) ascending and symmetric about 0; -4 to 4 by default.
         method: "exact" enumerates the signs of the tied ranks; "normal" uses their variance,
             which is the tie correction, without continuity correction; "auto" is exact for up
-            to 50 non-zero differences.
+            to 50 non-zero differences; "scipy" is exact where the "auto" of scipy 1.13 and later
+            is: up to 13 items, or up to 50 without ties and zeros.
         resamples: of the interval of r; 0 for none.
 
     Returns:
@@ -140,18 +144,16 @@ def signed_rank_of_counts(
     """
     if zeros not in ("pratt", "wilcox"):
         raise ValueError(f'zeros: expected "pratt" or "wilcox", found {zeros!r}.')
-    if method not in ("auto", "exact", "normal"):
-        raise ValueError(f'method: expected "auto", "exact" or "normal", found {method!r}.')
+    if method not in ("auto", "exact", "normal", "scipy"):
+        raise ValueError(
+            f'method: expected "auto", "exact", "normal" or "scipy", found {method!r}.'
+        )
     table, steps = np.asarray(counts), np.asarray(values, dtype=np.float64)
     ranks, sizes = class_ranks(table, zeros)
     w_plus = (_positive(table) * ranks).sum(-1)
     w_minus = (_negative(table) * ranks).sum(-1)
     n_nonzero = sizes.sum(-1).astype(np.int64)
-    exact = (
-        (n_nonzero <= EXACT_NONZERO)
-        if method == "auto"
-        else np.full(n_nonzero.shape, method == "exact")
-    )
+    exact = _is_exact(method, np.asarray(table.sum(-1)), n_nonzero, sizes)
     r = rank_biserial(table, zeros)
     r_low = r_high = np.full(r.shape, np.nan)
     if resamples:
@@ -172,6 +174,17 @@ def signed_rank_of_counts(
         method=np.where(exact, "exact", "normal, tie-corrected, no continuity correction"),
         zeros=zeros,
     )
+
+
+def _is_exact(
+    method: str, n: NDArray[np.int64], n_nonzero: NDArray[np.int64], sizes: Float
+) -> NDArray[np.bool_]:
+    if method == "auto":
+        return np.asarray(n_nonzero <= EXACT_NONZERO)
+    if method == "scipy":
+        plain = (n == n_nonzero) & (sizes <= 1).all(-1)
+        return np.asarray((n <= SCIPY_ENUMERATED) | (plain & (n <= EXACT_NONZERO)))
+    return np.full(n_nonzero.shape, method == "exact")
 
 
 def _positive(table: Counts) -> Counts:

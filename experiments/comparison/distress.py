@@ -5,7 +5,6 @@ Source: CBT-Audio, section 4 and the captions of its Table 2 and Figure 2.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Mapping
 from typing import Any
 
@@ -23,7 +22,6 @@ from experiments.comparison.document import (
     Head,
     Layout,
     Section,
-    best,
     by_cell,
     figure,
     interval,
@@ -32,18 +30,12 @@ from experiments.comparison.document import (
 )
 from experiments.comparison.drawing import dots
 from experiments.comparison.gathering import Gathered
+from experiments.comparison.table_2 import ALPHA, table_2
 
 LOSS = "absolute error (levels)"
 CONDITION_TITLES = {"AO": "Audio only", "AT": "Audio + transcript", "TO": "Transcript only"}
-# Name, title, smaller is better, shown as per cent.
-TABLE_2 = (
-    ("mae", "MAE ↓", True, False),
-    ("a1", "A1 % ↑", False, True),
-    ("spearman", "ρ ↑", False, False),
-)
 APPENDIX_F = ("mae", "spearman", "qwk", "rmse", "a1")
 TITLES = {"mae": "MAE", "spearman": "ρ", "qwk": "QWK", "rmse": "RMSE", "a1": "A1"}
-ALPHA = 0.05
 
 
 def cells_of(gathered: Gathered) -> Cells:
@@ -68,63 +60,6 @@ def sections(cells: Cells, asked: Asked) -> tuple[list[Section], pd.DataFrame]:
     if (beside := published_table(metrics, cells, asked)) is not None:
         results.exhibits.append(beside)
     return [results, _audio_section(pairs, cells), appendix_f(metrics, cells)], metrics
-
-
-def table_2(metrics: pd.DataFrame, pairs: pd.DataFrame, cells: Cells) -> Exhibit:
-    """Models by MAE, A1 and rho in each condition, marked by the paper's rules."""
-    value = metrics.set_index(["metric", "model", "condition"])["value"].to_dict()
-    conditions, models = cells.conditions, cells.models
-
-    def column(metric: str, condition: str) -> list[float]:
-        return [value.get((metric, model, condition), math.nan) for model in models]
-
-    lines: list[list[Cell]] = [[Cell(model, mark=_star(pairs, model))] for model in models]
-    for metric, _, smaller, percent in TABLE_2:
-        of_metric = {condition: column(metric, condition) for condition in conditions}
-        best_model = {c: best(values, smaller=smaller) for c, values in of_metric.items()}
-        for at, model in enumerate(models):
-            across = [of_metric[c][at] for c in conditions]
-            best_condition = best(across, smaller=smaller) if _several(across) else set()
-            for number, condition in enumerate(conditions):
-                shown = across[number] * 100 if percent else across[number]
-                ran = cells.place(model, condition) is not None
-                lines[at].append(
-                    Cell(
-                        figure(shown, 1 if percent else 3) if ran else "",
-                        bold=number in best_condition,
-                        underline=len(models) > 1 and at in best_model[condition],
-                    )
-                )
-    heads = (
-        (Head(""), *(Head(title, len(conditions)) for _, title, _, _ in TABLE_2)),
-        (Head("Model"), *(Head(c) for _ in TABLE_2 for c in conditions)),
-    )
-    wide = metrics[metrics["metric"].isin([name for name, *_ in TABLE_2])]
-    caption = (
-        "MAE in levels of the 1–5 scale (lower is better), A1 the percentage of answers within one "
-        "level (higher is better), ρ Spearman's rank correlation (higher is better). Models are "
-        "sorted by MAE with audio and transcript. Bold: the model's best condition for the metric; "
-        "underlined: the best model in the condition, both by the third decimal. * audio + "
-        "transcript significantly better than transcript only by the paper's test: Wilcoxon's "
-        "signed-rank test on absolute errors, zero differences dropped, p < 0.05; ** also after "
-        "Holm's adjustment over the models, with Pratt's zeros. – undefined; blank: not run."
-    )
-    layout = Layout(heads, tuple(tuple(line) for line in lines))
-    return Exhibit("table_2", "Table 2: distress estimation", caption, wide, layout=layout)
-
-
-def _several(values: list[float]) -> bool:
-    return sum(not math.isnan(value) for value in values) > 1
-
-
-def _star(pairs: pd.DataFrame, model: str) -> str:
-    found = pairs[(pairs["model"] == model) & (pairs["pair"] == "AT-TO")]
-    if not len(found):
-        return ""
-    row = found.iloc[0]
-    if not (row["difference"] < 0 and row["p_paper"] < ALPHA):
-        return ""
-    return "**" if row["p_holm"] < ALPHA else "*"
 
 
 def _mae_figure(metrics: pd.DataFrame, cells: Cells, asked: Asked) -> Exhibit:
@@ -219,9 +154,10 @@ def figure_2(pairs: pd.DataFrame) -> Exhibit | None:
     if not models:
         return None
     # Value is the error that is gone: the difference, turned round.
+    label = _with_part(pairs[pairs["pair"].isin(["AO-TO", "AT-TO"])])
     frame = pd.DataFrame(
         {
-            "row": models,
+            "row": [label[model] for model in models],
             "series": "models",
             "x": -alone.loc[models, "difference"].to_numpy(),
             "x_low": -alone.loc[models, "high"].to_numpy(),
@@ -235,8 +171,8 @@ def figure_2(pairs: pd.DataFrame) -> Exhibit | None:
         "figure_2",
         "Figure 2: audio alone and audio added",
         "Right of the upright line audio alone beats the transcript alone; above the level line "
-        "audio added to the transcript helps. 95 % bootstrap intervals over turns, paired. A name "
-        "that would cover others is left out.",
+        "audio added to the transcript helps. 95 % bootstrap intervals over turns, paired"
+        f"{_PART}. A name that would cover others is left out.",
         frame,
         svg=plots.plane(
             frame,
@@ -247,15 +183,33 @@ def figure_2(pairs: pd.DataFrame) -> Exhibit | None:
     )
 
 
+_PART = ", over the turns both conditions answered (before a name, where those are not all)"
+
+
+def _with_part(pairs: pd.DataFrame) -> dict[str, str]:
+    """Each model with `37/40 · ` before it, or `35–37/40 · ` where its pairs differ; else bare.
+
+    Before it, since a long name is cut at its end.
+    """
+    said = {}
+    for model, rows in pairs.groupby("model", sort=False):
+        fewest, most, total = int(rows["n"].min()), int(rows["n"].max()), int(rows["n_total"].max())
+        several = f"{fewest}–{most}" if fewest < most else f"{fewest}"
+        said[str(model)] = f"{several}/{total} · {model}" if fewest < total else str(model)
+    return said
+
+
 def _forest(pairs: pd.DataFrame) -> Exhibit:
     frame = pairs.rename(columns={"model": "row", "pair": "panel", "difference": "value"})
     frame["panel"] = frame["panel"].str.replace("-", " − ")
-    frame = frame.assign(series="models")[["row", "panel", "series", "value", "low", "high"]]
+    frame["row"] = frame["row"].map(_with_part(pairs))
+    columns = ["row", "panel", "series", "value", "low", "high", "n", "n_total"]
+    frame = frame.assign(series="models")[columns]
     return Exhibit(
         "forest",
         "Differences between conditions",
         "MAE of the first condition minus MAE of the second; left of the line the first is "
-        "better. 95 % bootstrap intervals over turns, paired.",
+        f"better. 95 % bootstrap intervals over turns, paired{_PART}.",
         frame,
         svg=dots(frame, "difference of mean absolute error (levels)", zero=0.0, same_x=True),
     )
@@ -281,7 +235,9 @@ def _tests(pairs: pd.DataFrame) -> Exhibit:
     layout = Layout((tuple(map(Head, (*heads, "n"))),), tuple(rows), words=2)
     caption = (
         "Difference: MAE of the first minus the second, with its interval over turns and over "
-        "whole sessions. p, paper's: Wilcoxon's signed-rank test with zero differences dropped; p: "
+        "whole sessions. p, paper's: Wilcoxon's signed-rank test with zero differences "
+        "dropped, exact up to 13 turns (or 50 without ties and zeros) and normal above, as scipy "
+        "chooses; p: "
         "with Pratt's zeros, exact up to 50 non-zero differences; Holm's adjustment is over the "
         "models of a pair of conditions (bold: below 0.05). r: matched-pairs rank-biserial "
         "correlation, negative where the first has the smaller errors."
@@ -376,7 +332,7 @@ def _further(metrics: pd.DataFrame, cells: Cells) -> Exhibit:
         "Exact: share predicted exactly; macro MAE: mean over gold levels; bias: predicted minus "
         "gold; “all”: over every turn, no answer charged the worst error; E-MAE: error of the "
         "distribution's mean; RPS: ranked probability score (0 best); ECE: expected calibration "
-        "error.",
+        "error; these three over the answered turns that have a distribution.",
         metrics[metrics["metric"].isin(FURTHER)],
         layout=Layout((heads,), tuple(rows), words=2),
         folded=True,

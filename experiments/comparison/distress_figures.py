@@ -14,17 +14,20 @@ import pandas as pd
 
 from core.metrics import distribution, ordinal
 from core.metrics.tables import counts_by_session
+from core.rating_tables import NO_DISTRIBUTION, answered_shares
 from core.scoring import PAIRS
 from core.stats import paired
 from core.stats.bootstrap import (
+    ONE_SESSION,
     Interval,
     bootstrap,
     cluster_bootstrap,
     difference,
+    over_several,
     weight_bootstrap,
 )
 from core.stats.holm import holm
-from core.stats.item_means import ends, mean_draws
+from core.stats.item_means import mean_ends
 from experiments.comparison.asked import Asked
 from experiments.comparison.cells import Cells, name
 
@@ -34,7 +37,6 @@ SPREAD = {
     "ranked_probability_score": distribution.ranked_probability_score,
     "expected_calibration_error": distribution.expected_calibration_error,
 }
-LABELS = ("1", "2", "3", "4", "5")
 
 
 def metric_frame(cells: Cells, asked: Asked) -> pd.DataFrame:
@@ -52,11 +54,17 @@ def metric_frame(cells: Cells, asked: Asked) -> pd.DataFrame:
     )
     tables = by_session.sum(1)
     over_turns = bootstrap(tables, COUNTED, **asked.drawn)
-    over_sessions = cluster_bootstrap(by_session, COUNTED, **asked.drawn)
+    filled = by_session.sum(-2) > 0
+    answering, every = filled[..., :-1].any(-1).sum(1), filled.any(-1).sum(1)
+    over_sessions = {
+        metric: over_several(found, every if metric.endswith("_all") else answering)
+        for metric, found in cluster_bootstrap(by_session, COUNTED, **asked.drawn).items()
+    }
     rows: list[dict[str, Any]] = []
     for at, (model, condition) in enumerate(cells.keys):
         answered, total = int(tables[at, :, :-1].sum()), int(tables[at].sum())
         for metric in COUNTED:
+            sessions = every if metric.endswith("_all") else answering
             rows.append(
                 {
                     "model": model,
@@ -66,7 +74,8 @@ def metric_frame(cells: Cells, asked: Asked) -> pd.DataFrame:
                     **_interval(over_sessions[metric], at, "session_"),
                     "n": total if metric.endswith("_all") else answered,
                     "n_total": total,
-                    "reason": ordinal.why_undefined(metric, tables[at]),
+                    "reason": ordinal.why_undefined(metric, tables[at])
+                    or (ONE_SESSION if sessions[at] == 1 else None),
                 }
             )
     return pd.DataFrame([*rows, *_spread(cells, asked)])
@@ -80,10 +89,7 @@ def _interval(found: Interval, at: int, prefix: str = "") -> dict[str, float]:
 def _spread(cells: Cells, asked: Asked) -> list[dict[str, Any]]:
     """Metrics of the distribution over levels, of the cells that have one."""
     gold = cells.aligned.gold
-    shares = {
-        key: rows[[f"p_{label}" for label in LABELS]].to_numpy(np.float64, na_value=np.nan)
-        for key, rows in cells.frames.items()
-    }
+    shares = {key: answered_shares(rows) for key, rows in cells.frames.items()}
     given = {key: distribution.given(table) for key, table in shares.items()}
     measures = {
         (*key, metric): partial(measure, gold, table)
@@ -111,7 +117,7 @@ def _spread(cells: Cells, asked: Asked) -> list[dict[str, Any]]:
                     "session_high": np.nan,
                     "n": given[key],
                     "n_total": total,
-                    "reason": None if known else "the model gave no distribution",
+                    "reason": None if known else NO_DISTRIBUTION,
                 }
             )
     return rows
@@ -122,8 +128,9 @@ def pair_frame(cells: Cells, asked: Asked) -> pd.DataFrame:
 
     Returns:
         Columns model, pair, n, n_total, difference (MAE of the first minus the second), low, high,
-        session_low, session_high, p_paper (zeros dropped, as scipy does and so probably the
-        study), p (Pratt's zeros), p_holm, r, r_low, r_high, reason.
+        session_low, session_high, p_paper (zeros dropped and exact where scipy's default is, so
+        probably the study's), method_paper (of it), p (Pratt's zeros), p_holm,
+        r, r_low, r_high, reason.
     """
     tables = []
     for first, second in PAIRS:
@@ -137,7 +144,7 @@ def pair_frame(cells: Cells, asked: Asked) -> pd.DataFrame:
 
 PAIR_COLUMNS = [
     *("model", "pair", "n", "n_total", "difference", "low", "high", "session_low"),
-    *("session_high", "p_paper", "p", "p_holm", "r", "r_low", "r_high", "reason"),
+    *("session_high", "p_paper", "method_paper", "p", "p_holm", "r", "r_low", "r_high", "reason"),
 ]
 
 
@@ -153,12 +160,13 @@ def _of_pair(
         for condition in (first, second)
     )
     low, high = np.full(len(models), np.nan), np.full(len(models), np.nan)
+    units = np.zeros(len(models), dtype=np.int64)
     if cells.sessions is not None:
         each = cells.errors[one] - cells.errors[two]
-        low, high = ends(mean_draws(each, sessions=cells.sessions, **asked.drawn))
+        low, high, units = mean_ends(each, sessions=cells.sessions, **asked.drawn)
     ours = paired.compare_errors(cells.aligned, named, **asked.drawn)
     papers = paired.compare_errors(
-        cells.aligned, named, zeros="wilcox", method="normal", resamples=0
+        cells.aligned, named, zeros="wilcox", method="scipy", resamples=0
     )
     alone = ours["n"].to_numpy() <= 1
     return pd.DataFrame(
@@ -173,11 +181,15 @@ def _of_pair(
             "session_low": low,
             "session_high": high,
             "p_paper": papers["p"],
+            "method_paper": papers["method"],
             "p": ours["p"],
             "p_holm": holm(ours["p"]),
             "r": ours["r"],
             "r_low": ours["r_low"],
             "r_high": ours["r_high"],
-            "reason": ours["reason"],
+            "reason": [
+                said or (ONE_SESSION if unit == 1 else None)
+                for said, unit in zip(ours["reason"], units, strict=True)
+            ],
         }
     )

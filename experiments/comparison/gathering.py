@@ -29,7 +29,7 @@ REPORT_TAG = "report"
 
 PREDICTIONS = "predictions.parquet"
 # What makes two runs of one model two rows of a table; the first that differ name them.
-IDENTITY = ("revision", "precision", "image", "runner", "endpoint", "served_model", "seed")
+IDENTITY = ("revision", "precision", "card", "image", "runner", "endpoint", "served_model", "seed")
 
 
 class GatheringError(ValueError):
@@ -237,7 +237,7 @@ def _assert_shared(runs: Sequence[FoundRun], what: str, value: Callable[[FoundRu
     if len(by_value) == 1:
         return
     groups = sorted(by_value.items(), key=lambda entry: -len(entry[1]))
-    shown = _difference(groups) if what == "prompts" else [said[:60] for said, _ in groups]
+    shown = _difference(groups) if what == "prompts" else [said[:80] for said, _ in groups]
     parts = "; ".join(
         f"{text or 'none'}: {listed(sorted({run.model for run in members}))} "
         f"(runs={','.join(run.id[:8] for run in members)})"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from core.rating_tables import answered_shares
 from core.stats import paired
 from experiments.comparison import (
     answers,
@@ -24,7 +25,7 @@ from experiments.comparison import (
     unanswered,
 )
 from experiments.comparison.asked import Asked
-from experiments.comparison.cells import SEPARATOR, Cells
+from experiments.comparison.cells import SEPARATOR, Cells, name
 from experiments.comparison.document import Section, listed
 from experiments.comparison.gathering import Gathered, GatheringError
 
@@ -54,7 +55,7 @@ def report_of(gathered: Gathered, asked: Asked, ratings: Sequence[Path] = ()) ->
     if not gathered.predictions:
         raise GatheringError("The runs hold none of the conditions AO, AT and TO.")
     if gathered.task == "distress":
-        cells, headline = distress.cells_of(gathered), "mae"
+        cells, headline = _side_by_side(gathered, distress.cells_of), "mae"
         own, metrics = distress.sections(cells, asked)
         labels, sure, sure_of = (
             distress_labels(),
@@ -63,7 +64,7 @@ def report_of(gathered: Gathered, asked: Asked, ratings: Sequence[Path] = ()) ->
         )
         pairwise = _compared(cells, asked, errors=True)
     else:
-        cells, headline = manipulation.cells_of(gathered), "accuracy"
+        cells, headline = _side_by_side(gathered, manipulation.cells_of), "accuracy"
         own, metrics = manipulation.sections(cells, asked)
         labels, sure, sure_of = ("YES", "NO"), _sure_of_yes, "p(YES)"
         pairwise = _compared(cells, asked, errors=False)
@@ -94,6 +95,21 @@ def report_of(gathered: Gathered, asked: Asked, ratings: Sequence[Path] = ()) ->
     )
 
 
+def _side_by_side(gathered: Gathered, cells_of: Callable[[Gathered], Cells]) -> Cells:
+    try:
+        return cells_of(gathered)
+    except paired.UnequalItemsError as error:
+        # Cells are named by model and condition; what -P runs takes are the ids.
+        ids = ", ".join(
+            f"{name(key)} is {run.id[:8]}"
+            for key, run in gathered.behind.items()
+            if name(key) in str(error)
+        )
+        raise paired.UnequalItemsError(
+            f"{error} Of the runs, {ids}; name those that belong together with -P runs=ID,ID."
+        ) from error
+
+
 def distress_labels() -> tuple[str, ...]:
     from core.tasks.distress import LABELS
 
@@ -101,10 +117,8 @@ def distress_labels() -> tuple[str, ...]:
 
 
 def _sure_of_level(rows: pd.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    shares = rows[[f"p_{label}" for label in distress_labels()]].to_numpy(
-        np.float64, na_value=np.nan
-    )
-    known = ~np.isnan(shares).any(1)
+    shares = answered_shares(rows)
+    known = np.asarray(~np.isnan(shares).any(axis=1))
     sure = np.where(known, np.where(known[:, None], shares, 0).max(1), np.nan)
     likeliest = np.where(known[:, None], shares, 0).argmax(1) + 1
     return sure, likeliest == rows["gold"].to_numpy(np.int64)

@@ -59,7 +59,28 @@ def test_without_a_distribution_its_metrics_are_undefined_with_a_reason():
 
     found = row(table, "ranked_probability_score")
     assert np.isnan(found["value"])
-    assert found["reason"] == "the model gave no distribution"
+    assert found["reason"] == "no answered turn has a distribution"
+
+
+def test_answers_of_one_session_have_no_interval_over_sessions_and_say_so():
+    sessions = ["a", "a", "a", "b", "b"]
+    table = metrics_table({"AO": answers([1, 3, 3, None, None], sessions)}, resamples=50, seed=0)
+
+    mae, over_all = row(table, "mae"), row(table, "mae_all")
+    assert mae["sessions"] == 1
+    assert np.isnan([mae["session_low"], mae["session_high"]]).all()
+    assert mae["caution"] == "its answers lie in one session: no interval over sessions"
+    assert over_all["sessions"] == 2
+    assert over_all["session_low"] < over_all["session_high"]
+
+
+def test_what_a_refusal_might_have_said_is_no_part_of_the_distributions_metrics():
+    # Certain and right of the four answered; certain and four levels off of the refused.
+    shares = np.eye(5)[[0, 1, 2, 3, 0]]
+    table = metrics_table({"AO": answers([1, 2, 3, 4, None], shares=shares)}, resamples=50, seed=0)
+
+    for metric in ("expected_mae", "ranked_probability_score", "expected_calibration_error"):
+        assert (row(table, metric)["value"], row(table, metric)["n"]) == (0, 4)
 
 
 def test_a_certain_and_right_distribution_scores_nought():

@@ -53,6 +53,15 @@ def test_an_unanswered_turn_breaks_the_chain_and_is_not_bridged():
     assert np.isnan(row["spearman low"])
 
 
+def test_a_turn_without_an_answer_has_no_change_whatever_its_probabilities():
+    # The refused turn of a is the one whose distribution goes the wrong way.
+    _, row = table([1, None, 4, 3, 5, 1], expected=np.array([1.5, 1, 4.5, 3.5, 5, 1.5]))
+
+    # b alone is left: 1 5 3, changes 4 and -2.
+    assert row["spearman, expected"] == 1.0
+    assert np.isnan(row["spearman, expected low"])
+
+
 def test_the_same_direction_counts_standing_still_as_a_miss():
     # changes of gold 1, 2, 4, -2; predicted 1, 0, 1, 1
     _, row = table([1, 2, 2, 5, 4, 3])

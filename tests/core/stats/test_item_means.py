@@ -4,7 +4,7 @@ import pytest
 from core.metrics.ordinal import mean_absolute_error
 from core.metrics.tables import counts
 from core.stats.bootstrap import weight_bootstrap
-from core.stats.item_means import ends, mean_draws, strata_means
+from core.stats.item_means import ends, mean_draws, mean_ends, strata_means
 
 ERRORS = np.array([[0.0, 1, 2, 0, 4, 1], [1, 1, np.nan, 0, 0, 3]])
 SESSIONS = ["a", "a", "b", "b", "c", "c"]
@@ -49,7 +49,25 @@ def test_a_stratum_of_one_session_has_no_interval():
 
     assert np.isnan(found.low[0, 0])
     assert found.low[0, 1] <= found.value[0, 1] <= found.high[0, 1]
-    assert found.units.tolist() == [1, 2]
+    assert found.units.tolist() == [[1, 2]]
+
+
+@pytest.mark.parametrize("sessions", [None, SESSIONS])
+def test_a_stratum_with_one_answer_has_no_interval_for_the_cell_that_gave_it(sessions):
+    # Of the stratum's three items the first cell answered all, the second one.
+    values = [[0, 1, 2, 0, 4, 1], [0, 1, np.nan, 1, np.nan, 1]]
+    found = strata_means(values, [0, 0, 1, 1, 1, -1], 2, sessions=sessions)
+
+    assert found.low[0, 1] < found.high[0, 1]
+    assert (found.value[1, 1], found.n[1, 1], found.units[1, 1]) == (1, 1, 1)
+    assert np.isnan([found.low[1, 1], found.high[1, 1]]).all()
+
+
+def test_answers_of_one_session_have_no_interval_over_sessions():
+    low, high, units = mean_ends([[0, 1, np.nan, np.nan, np.nan, np.nan]], sessions=SESSIONS)
+
+    assert units.tolist() == [1]
+    assert np.isnan([low, high]).all()
 
 
 def test_no_items_are_no_numbers():

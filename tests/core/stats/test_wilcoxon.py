@@ -55,6 +55,26 @@ def test_without_ties_the_exact_p_is_scipys(n):
     assert signed_rank(differences).p == pytest.approx(theirs.pvalue, abs=1e-12)
 
 
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.integers(-4, 4), min_size=1, max_size=30).map(np.array))
+def test_as_scipy_chooses_is_what_scipy_gives(differences):
+    if not differences.any():
+        return
+    theirs = stats.wilcoxon(differences)
+    ours = signed_rank(differences, zeros="wilcox", method="scipy", resamples=0)
+    assert ours.p == pytest.approx(theirs.pvalue, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("n", "method"), [(10, "exact"), (50, "exact"), (51, "normal, tie-corrected")]
+)
+def test_as_scipy_chooses_without_ties_it_is_exact_up_to_fifty(n, method):
+    differences = np.random.default_rng(n).normal(0.3, 1, n)
+    ours = signed_rank(differences, zeros="wilcox", method="scipy", resamples=0)
+    assert str(ours.method).startswith(method)
+    assert ours.p == pytest.approx(stats.wilcoxon(differences).pvalue, abs=1e-9)
+
+
 @given(few)
 def test_the_shift_is_the_median_of_all_pairwise_means(differences):
     pairs = [(a + b) / 2 for i, a in enumerate(differences) for b in differences[i:]]

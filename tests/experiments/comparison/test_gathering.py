@@ -40,6 +40,19 @@ def test_runs_of_one_model_that_differ_are_two_rows_named_by_the_difference(clie
     ]
 
 
+def test_two_versions_of_an_adapter_are_two_rows(client, add):
+    for condition, card in (("AO", "a" * 64), ("TO", "b" * 64)):
+        add("gemma4", dataset="adapters", card=card, conditions=(condition,))
+
+    found = gather(client, "distress", dataset="adapters")
+
+    assert sorted(found.predictions) == [
+        ("gemma4 (card aaaaaaaaaaaa…)", "AO"),
+        ("gemma4 (card bbbbbbbbbbbb…)", "TO"),
+    ]
+    assert found.notes == ()
+
+
 def test_a_report_is_never_itself_gathered(client, add):
     only = add("gemma4", dataset="own")
     tags = {REPORT_TAG: "compare", "task": "distress", "model": "gemma4"}
@@ -100,6 +113,8 @@ def test_unequal_items_are_named(client, add):
 
     with pytest.raises(UnequalItemsError, match=r"voxtral.*lacks 1 items \(turn-00007\)"):
         distress.cells_of(found)
+    with pytest.raises(UnequalItemsError, match=f"voxtral · AO is {ids[1][:8]}.*-P runs="):
+        report_of(found, Asked(resamples=2))
 
 
 def test_a_choice_between_datasets_is_asked_for(client, add):
