@@ -171,7 +171,7 @@ def _record(settings: CompareSettings, gathered: Gathered, report: Report, folde
     }
     runs = [run.id for runs in gathered.runs.values() for run in runs]
     return Record(
-        name=f"compare · {settings.task} · {len(report.cells.models)} models",
+        name=f"compare · {settings.task} · {_counted(len(report.cells.models))}",
         parameters={
             "undertone.compared_runs": ",".join(runs),
             "undertone.compared_dataset": gathered.dataset,
@@ -196,6 +196,10 @@ def _record(settings: CompareSettings, gathered: Gathered, report: Report, folde
             "profile": f'{{"items": {len(report.cells.aligned.item_ids)}}}',
         },
     )
+
+
+def _counted(models: int) -> str:
+    return "1 model" if models == 1 else f"{models} models"
 
 
 # Of the 8,000 characters a description may have; a table cut in the middle helps nobody.

@@ -73,7 +73,7 @@ def run_each(each: Sequence[Mapping[str, str]], checked: Sequence[Settings]) -> 
         print("Ended; the same command goes on where each model stopped.", file=sys.stderr)
         return 143 if isinstance(error, Stopped) else 130
     ends = ", ".join(f"{model} {_end_of(code)}" for model, code in codes.items())
-    print(f"{len(codes)} models: {ends}")
+    print(f"{len(codes)} {'model' if len(codes) == 1 else 'models'}: {ends}")
     return max(code if code >= 0 else 128 - code for code in codes.values())
 
 

@@ -48,7 +48,9 @@ def test_it_writes_the_report_and_a_run_of_its_own(client, add, capsys, tmp_path
         assert run.data.metrics[f"mae_AT/{model}"] == pytest.approx(mae.loc[model, "value"])
 
 
-def test_one_model_in_one_condition_is_a_report_that_says_what_is_missing(add, capsys, tmp_path):
+def test_one_model_in_one_condition_is_a_report_that_says_what_is_missing(
+    client, add, capsys, tmp_path
+):
     add("gemma4", dataset="alone", conditions=("TO",))
 
     code, said, (page,) = ran(capsys, "--dataset", "alone", "--output", str(tmp_path))
@@ -56,6 +58,9 @@ def test_one_model_in_one_condition_is_a_report_that_says_what_is_missing(add, c
     assert code == 0, said
     text = Path(page).read_text()
     assert "One model has no rank" in text
+    experiment = client.get_experiment_by_name("compare/distress")
+    named = [run.info.run_name for run in client.search_runs([experiment.experiment_id])]
+    assert "compare · distress · 1 model" in named
     assert "No model was run in two conditions" in text
     assert "No clip was heard" in text
 
