@@ -360,8 +360,8 @@ def _voice_section(cells: Cells) -> Section:
                 f"Accuracy by {kind}",
                 "A clip counts for each of its speakers; Wilson's 95 % intervals. Labels are not "
                 "spread evenly over voices, so a difference may be that of the labels: accuracy "
-                "within YES and within NO, and the number of clips, are in the CSV. TO hears no voice."
-                + more,
+                "within YES and within NO, and the number of clips, are in the CSV. TO hears no "
+                "voice." + more,
                 frame[frame["By"] == kind],
                 svg=dots(
                     drawn[["row", "panel", "series", "value", "low", "high"]],
