@@ -266,7 +266,9 @@ def _tested(
     columns = ("p", "p_holm", "p_sessions") if family else ("p", "p_sessions")
     return {
         # A p of 0.0003 must not read as zero.
-        str(row["first"]): {name: f"{row[name]:.2g}" for name in columns}
+        str(row["first"]): {
+            name: "undefined" if math.isnan(row[name]) else f"{row[name]:.2g}" for name in columns
+        }
         for row in found.to_dict("records")
     }
 

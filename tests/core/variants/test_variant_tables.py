@@ -119,7 +119,7 @@ def test_a_variant_nobody_answered_is_undefined_with_a_reason():
 
     assert silence["answered"] == "0/40"
     assert all(np.isnan(silence[name]) for name in ("mae", "drop", "changed", "share of gain"))
-    assert silence["p"] == "nan"
+    assert silence["p"] == "undefined"
     assert (
         "the drop is undefined (no item was answered by both)" in hearing_notes(found, [SILENCE])[0]
     )
