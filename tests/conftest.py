@@ -1,6 +1,9 @@
 """Data that is not ours to redistribute: found through UNDERTONE_SHARED, or beside the clone."""
 
+import fcntl
 import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,13 +23,19 @@ def shared() -> Path:
     return folder
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Which tests must share a process when several run at once.
+@pytest.fixture(autouse=True)
+def alone_on_the_engine(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Tests with containers take turns, also in several processes: some count what is there."""
+    if request.node.get_closest_marker("docker") is None:
+        yield
+        return
+    with (Path(tempfile.gettempdir()) / "undertone-tests-engine.lock").open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        yield
 
-    Those of a file share its fixtures. Those with containers share one engine, and some of them
-    count what is on it.
-    """
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test with containers has time to wait for its turn."""
     for item in items:
-        name = "engine" if item.get_closest_marker("docker") else item.nodeid.partition("::")[0]
-        item.add_marker(pytest.mark.xdist_group(name))
+        if item.get_closest_marker("docker") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(900))
