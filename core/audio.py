@@ -34,8 +34,10 @@ __all__ = [
     "Facts",
     "Prepared",
     "Recording",
+    "Samples",
     "Source",
     "clip_name",
+    "cores",
     "holds_clip",
     "prepare_clips",
     "read_clip",
@@ -211,7 +213,7 @@ def prepare_clips(
             if progress:
                 progress()
 
-    with ThreadPoolExecutor(workers or _cores()) as pool:
+    with ThreadPoolExecutor(workers or cores()) as pool:
         # A session may be the source of hundreds of turns: it is hashed once.
         contents = dict(zip(paths, pool.map(_content_digest, paths), strict=True))
         ready = dict(zip(distinct, pool.map(one, distinct), strict=True))
@@ -346,5 +348,6 @@ def _write(path: Path, content: bytes, *, durable: bool) -> None:
         stream.write(content)
 
 
-def _cores() -> int:
+def cores() -> int:
+    """How many cores this process may use, which may be fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 
 from core.manifest import is_nothing
-
-NEEDED = ("AO", "AT", "TO")
+from core.modality import CONDITIONS
+from core.scoring import by_item
 
 CASES: Mapping[str, str] = {
     "A": "the words understate: TO too low, audio and AT nearer",
@@ -72,9 +72,8 @@ def divergence(cells: Mapping[str, pd.DataFrame], items: pd.DataFrame) -> pd.Dat
     columns = ["item_id", "session_id", "turn_index", "audio", "start_s", "end_s", "transcript"]
     frame = items.reindex(columns=[*columns, "label"]).rename(columns={"label": "gold"})
     frame["item_id"] = frame["item_id"].astype(str)
-    for condition in NEEDED:
-        cell = cells[condition]
-        known = cell.assign(item_id=cell["item_id"].astype(str)).set_index("item_id")
+    for condition in CONDITIONS:
+        known = by_item(cells[condition])
         frame[condition] = frame["item_id"].map(known["prediction"]).astype("Int64")
         frame[f"{condition} expected"] = frame["item_id"].map(known["expected"].astype("float64"))
     frame["levels"] = frame["AO"] - frame["TO"]
@@ -85,8 +84,8 @@ def divergence(cells: Mapping[str, pd.DataFrame], items: pd.DataFrame) -> pd.Dat
     ordered = frame.sort_values(
         ["_size", "item_id"], ascending=[False, True], na_position="last", kind="stable"
     )
-    named = [f"{condition} expected" for condition in NEEDED]
-    order = [*columns[:3], "case", "gold", *NEEDED, *named, "levels", "expected", *columns[3:]]
+    named = [f"{condition} expected" for condition in CONDITIONS]
+    order = [*columns[:3], "case", "gold", *CONDITIONS, *named, "levels", "expected", *columns[3:]]
     return ordered[order].reset_index(drop=True)
 
 
@@ -98,7 +97,7 @@ def cases_table(turns: pd.DataFrame) -> pd.DataFrame:
         furthest apart: example (its item), gold, AO, AT, TO, audio; in the order of `CASES`,
         then a row for none of them.
     """
-    whole = turns[turns[list(NEEDED)].notna().all(axis=1)]
+    whole = turns[turns[list(CONDITIONS)].notna().all(axis=1)]
     rows = []
     for name, meaning in (*CASES.items(), ("none", "like none of them")):
         like = whole[whole["case"].isna() if name == "none" else whole["case"] == name]
@@ -122,9 +121,9 @@ def case_turns(turns: pd.DataFrame) -> pd.DataFrame:
 
 def _example(like: pd.DataFrame) -> dict[str, str | None]:
     if not len(like):
-        return dict.fromkeys(("example", "gold", *NEEDED, "audio"))
+        return dict.fromkeys(("example", "gold", *CONDITIONS, "audio"))
     row = like.iloc[0]
-    levels = {name: _level(row[name]) for name in ("gold", *NEEDED)}
+    levels = {name: _level(row[name]) for name in ("gold", *CONDITIONS)}
     return {"example": row["item_id"], **levels, "audio": _where(row)}
 
 
@@ -139,7 +138,7 @@ def furthest(turns: pd.DataFrame, most: int) -> pd.DataFrame:
             "turn": row["item_id"],
             "case": None if is_nothing(row["case"]) else row["case"],
             "gold": _level(row["gold"]),
-            **{condition: _level(row[condition]) for condition in NEEDED},
+            **{condition: _level(row[condition]) for condition in CONDITIONS},
             "AO - TO, levels": _level(row["levels"], signed=True),
             "AO - TO, expected": None if is_nothing(row["expected"]) else f"{row['expected']:+.2f}",
             "audio": _where(row),
@@ -151,7 +150,7 @@ def furthest(turns: pd.DataFrame, most: int) -> pd.DataFrame:
 
 
 def _case(row: Mapping[Hashable, Any]) -> str | None:
-    levels = [row[name] for name in ("gold", *NEEDED)]
+    levels = [row[name] for name in ("gold", *CONDITIONS)]
     if any(is_nothing(level) for level in levels):
         return None
     gold, audio, both, words = (int(level) for level in levels)

@@ -65,6 +65,17 @@ class FaultsError(ValueError):
         return "\n".join([*lines, self.advice])
 
 
+def zero_byte_line(content: bytes) -> int | None:
+    """The line of a file's first zero byte; None without one, and in UTF-16, which is full of them.
+
+    Args:
+        content: the file, its byte order mark included.
+    """
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")) or (zero := content.find(b"\0")) < 0:
+        return None
+    return content[:zero].count(b"\n") + 1
+
+
 def shown(value: Any) -> str:
     """A value as a message shows it: text in quotes, long values cut, None as nothing."""
     # NaN is how a data frame says nothing.

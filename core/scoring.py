@@ -109,6 +109,11 @@ def estimate(
     )
 
 
+def by_item(cell: pd.DataFrame) -> pd.DataFrame:
+    """The rows of one condition under their item's id, as text."""
+    return cell.assign(item_id=cell["item_id"].astype(str)).set_index("item_id")
+
+
 def p_values(name: str, compared: pd.DataFrame, n_total: int) -> list[Estimate]:
     """The p of each pair of a comparison table, without interval.
 

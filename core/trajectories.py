@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from core.metrics.correlation import weighted_spearman
 from core.metrics.ordinal import share
 from core.rating_tables import FEW_SESSIONS
-from core.stats.bootstrap import weight_bootstrap
+from core.scoring import by_item
+from core.stats.bootstrap import over_several, weight_bootstrap
 
 Float = NDArray[np.float64]
 READINGS = ("prediction", "expected")
@@ -41,7 +42,7 @@ def trajectory(cells: Mapping[str, pd.DataFrame], items: pd.DataFrame) -> pd.Dat
     frame = items[["session_id", "turn_index", "item_id", "label"]].copy()
     frame = frame.rename(columns={"label": "gold"}).astype({"item_id": str, "session_id": str})
     for condition, cell in cells.items():
-        known = cell.assign(item_id=cell["item_id"].astype(str)).set_index("item_id")
+        known = by_item(cell)
         for reading in READINGS:
             name = condition if reading == "prediction" else f"{condition} {reading}"
             frame[name] = frame["item_id"].map(known[reading].astype("float64"))
@@ -123,20 +124,20 @@ def _followed(
 def _over_sessions(
     name: str, found: pd.DataFrame, statistic: Any, drawn: Mapping[str, int]
 ) -> dict[str, float]:
-    ends = {name: math.nan, f"{name} low": math.nan, f"{name} high": math.nan}
     if not len(found):
-        return ends
+        return dict.fromkeys((name, f"{name} low", f"{name} high"), math.nan)
     interval = weight_bootstrap(
         len(found),
         {"value": lambda weights: statistic(found, weights)},
         sessions=found["session_id"].to_numpy(),
         **drawn,
     )["value"]
-    ends[name] = float(interval.value)
-    # Resamples of one session are all that session, and would read as certainty.
-    if found["session_id"].nunique() > 1 and not math.isnan(ends[name]):
-        ends |= {f"{name} low": float(interval.low), f"{name} high": float(interval.high)}
-    return ends
+    interval = over_several(interval, found["session_id"].nunique())
+    return {
+        name: float(interval.value),
+        f"{name} low": float(interval.low),
+        f"{name} high": float(interval.high),
+    }
 
 
 def _spearman(found: pd.DataFrame, weights: NDArray[Any]) -> Float:

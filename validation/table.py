@@ -11,6 +11,8 @@ import io
 from dataclasses import dataclass
 from pathlib import Path
 
+from core.faults import zero_byte_line
+
 SEPARATORS = (",", ";", "\t")
 
 
@@ -83,13 +85,11 @@ def read_table(path: Path) -> Table:
 
 def _decoded(path: Path) -> tuple[str, str]:
     raw = path.read_bytes()
-    utf_16 = raw.startswith((b"\xff\xfe", b"\xfe\xff"))
-    if b"\0" in raw and not utf_16:
-        line = raw[: raw.index(b"\0")].count(b"\n") + 1
+    if line := zero_byte_line(raw):
         raise UnreadableTableError(
             f"{path.name}, line {line}: expected text, found a zero byte. Save it as UTF-8 again."
         )
-    if utf_16:
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         try:
             return raw.decode("utf-16"), "utf-16"
         except UnicodeDecodeError as error:

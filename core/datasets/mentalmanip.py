@@ -19,6 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from core.datasets.dialogue import TECHNIQUES, VULNERABILITIES, Dialogue
+from core.faults import zero_byte_line
 
 COLUMNS = ("ID", "Dialogue", "Manipulative", "Technique", "Vulnerability")
 
@@ -186,8 +187,7 @@ def is_published(counts: Counts) -> bool:
 
 
 def _text(path: Path, content: bytes) -> str:
-    if (zero := content.find(b"\0")) >= 0 and not content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        line = content[:zero].count(b"\n") + 1
+    if line := zero_byte_line(content):
         raise MentalManipError(
             f"{path}, line {line}: expected text, found a zero byte. Save the file as text again."
         )

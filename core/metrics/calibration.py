@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from core.metrics.distribution import BINS
+from core.metrics.distribution import BINS, bins_of
 from core.stats.proportion import wilson
 
 
@@ -30,8 +30,7 @@ def reliability(confidence: ArrayLike, outcome: ArrayLike) -> pd.DataFrame:
     sure = np.asarray(confidence, dtype=np.float64)
     known = ~np.isnan(sure)
     sure, right = sure[known], np.asarray(outcome, dtype=bool)[known]
-    # rounded, since 0.1 * 3 must not leave the bin that ends at 0.3
-    place = np.clip(np.ceil(np.round(sure * BINS, 9)) - 1, 0, BINS - 1).astype(np.int64)
+    place = bins_of(sure)
     n = np.bincount(place, minlength=BINS)
     hits = np.bincount(place, weights=right, minlength=BINS)
     total = np.bincount(place, weights=sure, minlength=BINS)

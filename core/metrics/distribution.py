@@ -44,6 +44,13 @@ def _given(
     return levels[known], spread[known], weight[..., known]
 
 
+def bins_of(confidence: Float) -> NDArray[np.int64]:
+    """The bin, 0 to 9, of each confidence (n,) in [0, 1]: [0, 0.1], (0.1, 0.2] to (0.9, 1]."""
+    # rounded, since 0.1 * 3 must not leave the bin that ends at 0.3
+    place = np.ceil(np.round(confidence * BINS, 9)) - 1
+    return np.asarray(np.clip(place, 0, BINS - 1), dtype=np.int64)
+
+
 def given(probabilities: ArrayLike) -> int:
     """How many of the (n, 5) rows hold a distribution."""
     return int((~np.isnan(np.asarray(probabilities, dtype=np.float64)).any(-1)).sum())
@@ -109,8 +116,6 @@ def expected_calibration_error(
     levels, spread, weight = _given(gold, probabilities, weights)
     sure = spread.max(-1)
     right = (spread.argmax(-1) + 1 == levels).astype(np.float64)
-    # rounded, since 0.1 * 3 must not leave the bin that ends at 0.3
-    place = np.clip(np.ceil(np.round(sure * BINS, 9)) - 1, 0, BINS - 1).astype(np.int64)
-    in_bin = np.eye(BINS)[place]
+    in_bin = np.eye(BINS)[bins_of(sure)]
     gap = np.abs(weight @ ((right - sure)[:, None] * in_bin)).sum(-1)
     return share(gap, weight.sum(-1))

@@ -10,11 +10,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from core.metrics.distribution import BINS, bins_of
 from core.metrics.ordinal import share
 
 Float = NDArray[np.float64]
-
-BINS = 10
 
 
 def _steps(gold_yes: ArrayLike, p_yes: ArrayLike, weights: ArrayLike | None) -> tuple[Float, Float]:
@@ -93,8 +92,6 @@ def calibration_error(
     known = ~np.isnan(scored)
     weight = np.ones(len(scored)) if weights is None else np.asarray(weights, dtype=np.float64)
     weight, positive, scored = weight[..., known], positive[known], scored[known]
-    # rounded, since 0.1 * 3 must not leave the bin that ends at 0.3
-    place = np.clip(np.ceil(np.round(scored * BINS, 9)) - 1, 0, BINS - 1).astype(np.int64)
-    in_bin = np.eye(BINS)[place]
+    in_bin = np.eye(BINS)[bins_of(scored)]
     gap = np.abs(weight @ ((positive - scored)[:, None] * in_bin)).sum(-1)
     return share(gap, weight.sum(-1))

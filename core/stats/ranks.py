@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 
+from core.metrics.ordinal import share
 from core.stats.item_means import ends, mean_draws
 
 Float = NDArray[np.float64]
@@ -52,8 +53,7 @@ def rank_intervals(
     """
     table = np.atleast_2d(np.asarray(losses, dtype=np.float64))
     given = ~np.isnan(table)
-    n = given.sum(1)
-    mean = np.where(n > 0, np.where(given, table, 0).sum(1) / np.maximum(n, 1), np.nan)
+    mean = share(np.where(given, table, 0).sum(1), given.sum(1))
     drawn = mean_draws(table, sessions=sessions, resamples=resamples, seed=seed)
     ranked = ranks_of(drawn)
     low, high = ends(ranked)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from core.divergence import NEEDED, case_turns, cases_table, divergence, furthest
+from core.divergence import case_turns, cases_table, divergence, furthest
 from core.exemplars import Selection, everything
 from core.metrics import ordinal, tables
 from core.metrics.estimate import Estimate
@@ -224,7 +224,7 @@ def report(predictions: pd.DataFrame, *, resamples: int, seed: int) -> list[Tabl
 def variants(settings: Mapping[str, str], conditions: Sequence[str]) -> tuple[Variant, ...]:
     """What hearing, robustness and prompts ask for; see `core.variants`."""
     chosen = checked_settings(NAME, SETTINGS, settings)
-    if int(chosen["divergence"]) and (absent := [c for c in NEEDED if c not in conditions]):
+    if int(chosen["divergence"]) and (absent := [c for c in CONDITIONS if c not in conditions]):
         raise TaskError(
             f"divergence: it sets AO, AT and TO side by side, and conditions leaves out "
             f"{', '.join(absent)}."

@@ -8,7 +8,6 @@ found again by what it was made from, and not made a second time.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -19,10 +18,10 @@ import numpy as np
 import scipy
 import soxr
 
-from core.audio import RATE_HZ, holds_clip, read_samples, write_clip
+from core.audio import RATE_HZ, Samples, cores, holds_clip, read_samples, write_clip
 from core.replacing import replacing
 from core.seeds import generator, seed_of
-from core.variants.degradation import Degradation, Samples, UnchangedError, degraded
+from core.variants.degradation import Degradation, UnchangedError, degraded
 
 # Counts up whenever the same change of the same clip would give other samples.
 CHANGES = 1
@@ -129,7 +128,7 @@ def _each(own: Mapping[str, str], make: Callable[[str, str], _Kept]) -> Made:
         except UnchangedError as error:
             return str(error)
 
-    with ThreadPoolExecutor(_cores()) as pool:
+    with ThreadPoolExecutor(cores()) as pool:
         for item_id, made in zip(own, pool.map(one, own), strict=True):
             if isinstance(made, str):
                 found.reasons[item_id] = made
@@ -158,7 +157,3 @@ def _remember(entry: Path, made: _Kept) -> None:
     # A lost entry costs one making, so it is not synced.
     with replacing(entry, durable=False) as stream:
         stream.write(json.dumps(vars(made)).encode())
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

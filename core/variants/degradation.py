@@ -15,9 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.audio import RATE_HZ, SHORTEST_S
-
-Samples = NDArray[np.float32]
+from core.audio import RATE_HZ, SHORTEST_S, Samples
 
 TELEPHONE_HZ = (300.0, 3400.0)
 """Band of a wired telephone (ITU-T G.120); no codec and no companding are put on top."""
