@@ -22,7 +22,7 @@ PIPELINE, SEGMENTATION, EMBEDDING = (
     "pyannote-segmentation/pytorch_model.bin",
     "pyannote-embedding/pytorch_model.bin",
 )
-PLDA = "pyannote-community/plda"
+PLDA = f"{COMMUNITY}/plda"
 DEFAULT_PRECISION = {"cuda": "float16", "cpu": "int8"}
 
 
@@ -122,14 +122,13 @@ def transcribe(
         if "out of memory" in str(error).lower():
             raise OutOfMemoryError(str(error).splitlines()[0]) from error
         raise
-    named = models.whisperx.assign_word_speakers(
-        _frame(stretches(told.exclusive_speaker_diarization)), aligned
-    )
+    exclusive = stretches(told.exclusive_speaker_diarization)
+    named = models.whisperx.assign_word_speakers(_frame(exclusive), aligned)
     return {
         "segments": named["segments"],
         "language": heard.get("language", LANGUAGE),
         "diarization": stretches(told.speaker_diarization),
-        "exclusive_diarization": stretches(told.exclusive_speaker_diarization),
+        "exclusive_diarization": exclusive,
     }
 
 

@@ -157,10 +157,7 @@ def tactic_request(asking: Asking, row: Row, condition: str) -> PlannedRequest:
         row,
         condition,
         "tactic",
-        _same(
-            template("manipulation/tactic"),
-            tactics="\n".join(f"- {tactic}" for tactic in (*TACTICS, "none")),
-        ),
+        _same(template("manipulation/tactic"), tactics=_LISTED),
         choices=tactic_forms(asking.chosen["tactic_scoring"]),
         max_new_tokens=TACTIC_TOKENS,
         temperature=TEMPERATURE,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import pandas as pd
@@ -143,5 +144,6 @@ def _told(value: Any) -> str | None:
     return None if is_nothing(value) or not str(value).strip() else str(value).strip()
 
 
+@cache
 def _genders() -> Mapping[str, str]:
     return {voice.name: voice.gender for voice in every_voice()}

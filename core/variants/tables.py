@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from core.metrics.estimate import Estimate
 from core.metrics.ordinal import share
-from core.scoring import estimate, of_pair
+from core.scoring import by_item, estimate, of_pair
 from core.stats import paired
 from core.stats.bootstrap import Metric, bootstrap, difference, weight_bootstrap
 from core.variants import Variant
@@ -64,13 +64,25 @@ class Comparison:
     measure: Measure
     resamples: int
     seed: int
+    _differences: dict[tuple[str, str], Estimate] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def difference(self, first: str, second: str) -> Estimate:
-        """The measure of the first minus that of the second, over items both answered."""
-        joint = paired.joint_table(self.aligned, first, second, count=self.measure.count)
+        """The measure of the first minus that of the second, over items both answered.
+
+        Drawn once a pair: the table, its notes and the run's figures all ask for it.
+        """
+        pair = (first, second)
+        if pair not in self._differences:
+            self._differences[pair] = self._difference(pair)
+        return self._differences[pair]
+
+    def _difference(self, pair: tuple[str, str]) -> Estimate:
+        joint = paired.joint_table(self.aligned, *pair, count=self.measure.count)
         apart = difference(self.measure.metric)
         drawn = {"resamples": self.resamples, "seed": self.seed}
-        return of_pair(self.measure.name, (first, second), joint, apart, **drawn)
+        return of_pair(self.measure.name, pair, joint, apart, **drawn)
 
     def drop(self, worse: str, base: str) -> Estimate:
         """The same, positive where the first is worse."""
@@ -78,16 +90,7 @@ class Comparison:
         if self.measure.worse > 0:
             return found
         # From 0, since a difference of nothing turned round must not read -0.
-        return Estimate(
-            found.metric,
-            found.condition,
-            0.0 - found.value,
-            0.0 - found.high,
-            0.0 - found.low,
-            found.n,
-            found.n_total,
-            found.reason,
-        )
+        return replace(found, value=0.0 - found.value, low=0.0 - found.high, high=0.0 - found.low)
 
     def value(self, name: str) -> Estimate:
         """The measure of one cell over what it answered."""
@@ -302,8 +305,7 @@ def _moved(compared: Comparison, name: str, base: str) -> dict[str, float]:
     one, two = (compared.aligned.predicted[names.index(key)] for key in (name, base))
     other = np.array([a != b for a, b in zip(one, two, strict=True)])
     first, second = (
-        cell.assign(item_id=cell["item_id"].astype(str))
-        .set_index("item_id")["expected"]
+        by_item(cell)["expected"]
         .loc[compared.aligned.item_ids[both].tolist()]
         .to_numpy(dtype=np.float64, na_value=np.nan)
         for cell in (compared.cells[name], compared.cells[base])
