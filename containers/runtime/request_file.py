@@ -6,18 +6,11 @@ What a run holds of a request is its measures; its words are read when its turn 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 from core.protocol import ProtocolError, Request, request_of, requests_in
-
-
-class Reading(Protocol):
-    """Reads one request again."""
-
-    def __call__(self) -> Request: ...
 
 
 class RequestFile:
@@ -38,7 +31,7 @@ class RequestFile:
         """All requests in order; see `core.protocol.read_requests` for what is refused."""
         return (request for request, _ in self.placed())
 
-    def placed(self) -> Iterator[tuple[Request, Reading]]:
+    def placed(self) -> Iterator[tuple[Request, Callable[[], Request]]]:
         """Each request, and how to have it again without keeping it."""
         self._stream.seek(0)
         place = 0

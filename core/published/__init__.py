@@ -26,16 +26,6 @@ class PublishedFigure:
 
 
 @dataclass(frozen=True)
-class PublishedFinding:
-    """A printed test result: the first condition of the pair is better or worse."""
-
-    models: tuple[str, ...]
-    pair: str
-    finding: str
-    where: str
-
-
-@dataclass(frozen=True)
 class PublishedTactics:
     """How often each tactic was named among clips predicted YES, for one gold label."""
 
@@ -61,7 +51,6 @@ class Published:
     items: int
     note: str
     figures: tuple[PublishedFigure, ...] = ()
-    findings: tuple[PublishedFinding, ...] = ()
     tactics: tuple[PublishedTactics, ...] = ()
 
 
@@ -78,10 +67,6 @@ def published(task: str) -> Published | None:
             items=said["items"],
             note=said["note"],
             figures=tuple(PublishedFigure(**entry) for entry in said.get("figures", ())),
-            findings=tuple(
-                PublishedFinding(**{**entry, "models": tuple(entry["models"])})
-                for entry in said.get("findings", ())
-            ),
             tactics=tuple(PublishedTactics(**entry) for entry in said.get("tactics", ())),
         )
     return None
