@@ -38,10 +38,7 @@ def section(cells: Cells, gathered: Gathered) -> Section:
     shown = frame.drop(columns=["reason"]).rename(columns=HEADS)
     for head in shown.select_dtypes("float").columns:
         shown[head] = [significant(value) for value in shown[head]]
-    exhibit = table("cost", "Time, audio and memory", "", shown)
-    found.exhibits.append(
-        Exhibit("cost", "Time, audio and memory", CAPTION, frame, layout=exhibit.layout)
-    )
+    found.exhibits.append(table("cost", "Time, audio and memory", CAPTION, shown, numbers=frame))
     for reason, rows in frame[frame["reason"] != ""].groupby("reason", sort=False):
         found.notes.append(f"{', '.join(rows['model'])}: {reason}.")
     speeds = frame[["model", "items_per_s"]].rename(columns={"model": "row", "items_per_s": "x"})

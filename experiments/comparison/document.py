@@ -95,15 +95,21 @@ def table(
     *,
     words: int = 1,
     folded: bool = False,
+    numbers: pd.DataFrame | None = None,
 ) -> Exhibit:
-    """An exhibit of a frame as it is; "X low" and "X high" become the interval beside "X"."""
+    """An exhibit of a frame as it is; "X low" and "X high" become the interval beside "X".
+
+    Args:
+        numbers: what the CSV holds, where that is more than is laid out.
+    """
     grid = frame_grid(frame)
     layout = Layout(
         (tuple(Head(name) for name in grid.header),),
         tuple(tuple(Cell(text) for text in row) for row in grid.rows),
         words,
     )
-    return Exhibit(name, title, caption, frame, layout=layout, folded=folded)
+    whole = frame if numbers is None else numbers
+    return Exhibit(name, title, caption, whole, layout=layout, folded=folded)
 
 
 def by_cell(metrics: pd.DataFrame) -> dict[tuple[str, str, str], dict[Hashable, Any]]:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pandas as pd
 
-from experiments.comparison.document import Exhibit, Section, table
+from experiments.comparison.document import Section, table
 from experiments.comparison.gathering import FoundRun, Gathered
 
 
@@ -47,10 +47,9 @@ def runs_section(gathered: Gathered) -> Section:
         "random checkpoint of the real class, “layout” checked against the vendor's code.",
         shown,
         words=11,
+        numbers=frame,
     )
-    section.exhibits.append(
-        Exhibit(exhibit.name, exhibit.title, exhibit.caption, frame, layout=exhibit.layout)
-    )
+    section.exhibits.append(exhibit)
     first = next(iter(gathered.runs.values()))[0]
     section.text = (
         f"Dataset {gathered.dataset}, hash {gathered.dataset_hash}. Prompts "

@@ -13,10 +13,12 @@ from core.stats.ranks import rank_intervals
 from experiments.comparison import plots
 from experiments.comparison.asked import Asked
 from experiments.comparison.cells import FEW_SESSIONS, Cells
-from experiments.comparison.document import Exhibit, Section
+from experiments.comparison.document import Exhibit, Section, table
 from experiments.comparison.drawing import dots
 
 LEVEL = 0.05
+MOST_PAIRS = 100
+"""Pairs of models that are laid out; the CSV has all."""
 
 
 def section(cells: Cells, pairwise: pd.DataFrame, asked: Asked) -> Section:
@@ -129,10 +131,9 @@ def _about(found: CriticalDifference, unit: str, condition: str, pairwise: pd.Da
 
 
 def _pairwise(pairwise: pd.DataFrame) -> Exhibit:
-    from experiments.comparison.document import table
-
-    shown = pairwise.sort_values("p_holm", kind="stable").head(100)
-    said = shown[["condition", "first", "second", "difference", "p", "p_holm", "n"]].rename(
+    every = pairwise.sort_values("p_holm", kind="stable")[
+        ["condition", "first", "second", "difference", "p", "p_holm", "n"]
+    ].rename(
         columns={
             "condition": "Cond.",
             "first": "First",
@@ -141,14 +142,16 @@ def _pairwise(pairwise: pd.DataFrame) -> Exhibit:
             "p_holm": "p, Holm",
         }
     )
+    shown = every.head(MOST_PAIRS)
     return table(
         "pairwise_models",
         "Pairs of models",
         "Paired tests over the items both answered, Holm's adjustment within a condition; the "
-        f"first {len(shown)} of {len(pairwise)} by p. All are in the CSV.",
-        said,
+        f"first {len(shown)} of {len(every)} by p. All are in the CSV.",
+        shown,
         words=3,
         folded=True,
+        numbers=every,
     )
 
 

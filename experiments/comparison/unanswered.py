@@ -23,15 +23,15 @@ def section(cells: Cells) -> Section:
     """Counts and seconds by model and condition, and the commonest reasons."""
     found = Section("unanswered", "What was not answered")
     frame = coverage_frame(cells)
-    layout = table("coverage", "", "", _shown(frame), words=2).layout
     caption = (
         "Answered items and what became of the others; failed: the clip could not be read, the "
         "model broke or took too long. Unheard: seconds of audio given and not used by the "
         "model's encoder; longest: the longest such rest of one question. Audio of exemplars "
         "counts each time it is played."
     )
+    folded = is_long(cells.keys)
     found.exhibits.append(
-        Exhibit("coverage", "Coverage", caption, frame, layout=layout, folded=is_long(cells.keys))
+        table("coverage", "Coverage", caption, _shown(frame), words=2, folded=folded, numbers=frame)
     )
     if (frame["answered"] == frame["items"]).all():
         found.notes.append("Every item was answered by every model in every condition.")
@@ -131,8 +131,6 @@ def _reasons(cells: Cells) -> Exhibit:
             for (status, reason), count in counts.items()
         ]
     frame = pd.DataFrame(parts).sort_values("Items", ascending=False, kind="stable")
-    shown = table("reasons", "Reasons", "", frame.head(MOST_REASONS), words=4, folded=True)
-    caption = (
-        f"The commonest {min(len(frame), MOST_REASONS)} of {len(frame)}; all of them in the CSV."
-    )
-    return Exhibit("reasons", "Reasons", caption, frame, layout=shown.layout, folded=True)
+    shown = frame.head(MOST_REASONS)
+    caption = f"The commonest {len(shown)} of {len(frame)}; all of them in the CSV."
+    return table("reasons", "Reasons", caption, shown, words=4, folded=True, numbers=frame)

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.compare import synthetic_predictions
 from core.stats.paired import absolute_errors
-from experiments.comparison import distress
+from experiments.comparison import distress, ranking
 from experiments.comparison.asked import Asked
 from experiments.comparison.cells import side_by_side
 from experiments.comparison.distress_figures import metric_frame, pair_frame
@@ -89,3 +89,19 @@ def test_a_refusal_is_no_part_of_the_distributions_figures(answered):
 
     assert metrics.loc[("gemma4", "AO", "expected_mae"), "n"] == 9
     assert np.isnan(sure).sum() == 1
+
+
+def test_pairs_of_models_beyond_those_laid_out_are_in_the_csv(answered):
+    tested = pd.DataFrame(
+        [
+            ("AO", f"model-{number}", "voxtral", 0.5, 0.001 * number, 0.002 * number, 10)
+            for number in reversed(range(120))
+        ],
+        columns=["condition", "first", "second", "difference", "p", "p_holm", "n"],
+    )
+
+    pairs = ranking.section(answered(), tested, ASKED).exhibits[-1]
+
+    assert "the first 100 of 120 by p. All are in the CSV." in pairs.caption
+    assert len(pairs.layout.rows) == 100
+    assert pairs.numbers["First"].tolist() == [f"model-{number}" for number in range(120)]
