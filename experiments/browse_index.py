@@ -184,21 +184,20 @@ def _turns(shown: Shown, row: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _prediction(record: Mapping[Any, Any], labels: tuple[str, ...]) -> dict[str, Any]:
-    shares = [_plain(record.get(f"p_{label}")) for label in labels]
+    of_labels = [f"p_{label}" for label in labels]
+    elsewhere = {*_ELSEWHERE, *of_labels}
+    shares = [_plain(record.get(name)) for name in of_labels]
     rest = {
         str(name): said
         for name, value in record.items()
-        if name not in _ELSEWHERE
-        and name not in [f"p_{label}" for label in labels]
-        and (said := _plain(value)) not in (None, "")
+        if name not in elsewhere and (said := _plain(value)) not in (None, "")
     }
     said = None if is_nothing(record["prediction"]) else str(record["prediction"])
-    known = None in shares
     return {
         **rest,
         "condition": str(record["condition"]),
         "prediction": said,
-        "shares": None if known else shares,
+        "shares": None if None in shares else shares,
     }
 
 

@@ -24,6 +24,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from core.audio import RATE_HZ, AudioError, read_clip
+from core.manifest import is_nothing
 from experiments import browse_index
 from experiments.browse_index import Shown
 
@@ -161,8 +162,9 @@ def _clip(shown: Shown, item_id: str, headers: Mapping[str, str]) -> Reply:
     path = (shown.dataset.folder / row["audio"]).resolve()
     if not path.is_relative_to(shown.dataset.folder) or not path.is_file():
         return _said(404, "The clip's file is gone.")
-    span = [row.get(name) for name in ("start_s", "end_s")]
-    start_s, end_s = (None if said is None or said != said else float(said) for said in span)
+    start_s, end_s = (
+        None if is_nothing(row.get(name)) else float(row[name]) for name in ("start_s", "end_s")
+    )
     try:
         body = _wav(path, start_s, end_s, path.stat().st_mtime_ns)
     except (AudioError, OSError) as error:

@@ -151,10 +151,9 @@ def _asked(settings: CompareSettings, gathered: Gathered) -> Asked:
 
 
 def _folder(settings: CompareSettings, gathered: Gathered) -> Path:
-    import re
+    from experiments.run_folder import safe_name
 
-    safe = re.sub(r"[^A-Za-z0-9_.-]+", "_", gathered.dataset).strip("._")[:100] or "dataset"
-    name = f"{safe}-{gathered.dataset_hash[:8]}"
+    name = safe_name(gathered.dataset, gathered.dataset_hash)
     folder = settings.output.resolve() / "compare" / settings.task / name
     folder.mkdir(parents=True, exist_ok=True)
     return folder

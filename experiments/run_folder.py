@@ -20,7 +20,7 @@ from typing import Any
 from core.replacing import replace_text, sweep
 from experiments.output_lock import FolderInUseError, only_one
 
-__all__ = ["FolderInUseError", "RunFolder", "held", "run_folder", "write_json"]
+__all__ = ["FolderInUseError", "RunFolder", "held", "run_folder", "safe_name", "write_json"]
 
 LONGEST_NAME = 100
 
@@ -104,14 +104,18 @@ def run_folder(
         dataset_hash: hex digest; its first 8 digits keep equal names apart.
         limit: how many of the first items are evaluated; 0 for all.
     """
-    safe = re.sub(r"[^A-Za-z0-9_.-]+", "_", dataset).strip("._") or "dataset"
-    # A file system takes 255 bytes a name; the digest behind keeps the cut ones apart.
-    safe = safe[:LONGEST_NAME]
-    path = output / task / f"{safe}-{dataset_hash[:8]}" / model
+    path = output / task / safe_name(dataset, dataset_hash) / model
     folder = RunFolder(path, output / "audio", limit)
     for made in (folder.results, folder.audio):
         made.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def safe_name(dataset: str, dataset_hash: str) -> str:
+    """A folder's name for a dataset, whatever it is called; arguments as `run_folder`'s."""
+    safe = re.sub(r"[^A-Za-z0-9_.-]+", "_", dataset).strip("._") or "dataset"
+    # A file system takes 255 bytes a name; the digest behind keeps the cut ones apart.
+    return f"{safe[:LONGEST_NAME]}-{dataset_hash[:8]}"
 
 
 @contextmanager

@@ -301,17 +301,19 @@ def compare_answers(
     pairs: Iterable[tuple[str, str]] | None = None,
     *,
     over: str = "answered",
+    sign_flips: bool = True,
     seed: int = 0,
 ) -> pd.DataFrame:
     """McNemar tests of YES/NO answers, one row a pair.
 
     Args:
         pairs, over: as in `compare_errors`.
+        sign_flips: whether to work out p_sessions.
 
     Returns:
         Columns first, second, n, first_only, second_only, difference (of accuracies), p, p_holm,
-        mid_p, p_sessions (exact sign flip over groups; NaN where the tables name none), over,
-        detectable, reason.
+        mid_p, p_sessions (exact sign flip over groups; NaN where the tables name none, or without
+        `sign_flips`), over, detectable, reason.
     """
     _check_over(over)
     chosen = list(combinations(aligned.names, 2)) if pairs is None else list(pairs)
@@ -321,7 +323,6 @@ def compare_answers(
         joint = binary.joint_counts(aligned.gold, aligned.predicted[a], aligned.predicted[b])
         tested = mcnemar_of_joint(joint, over=over)
         n, discordant = int(tested.n), int(tested.first_only + tested.second_only)
-        errors = np.stack([wrong_answer(aligned, a, over), wrong_answer(aligned, b, over)])
         rows.append(
             {
                 "first": first,
@@ -332,7 +333,7 @@ def compare_answers(
                 "difference": float(tested.difference),
                 "p": float(tested.p),
                 "mid_p": float(tested.mid_p),
-                "p_sessions": _flips(errors[0], errors[1], aligned.sessions, seed)[1],
+                "p_sessions": _p_sessions(aligned, a, b, over, seed) if sign_flips else np.nan,
                 "over": over,
                 "detectable": detectable_accuracy_difference(n, discordant / max(n, 1)).difference,
                 "reason": _why(n, discordant),
@@ -342,6 +343,11 @@ def compare_answers(
     if rows:
         table.insert(7, "p_holm", holm(table["p"]))
     return table
+
+
+def _p_sessions(aligned: Aligned, first: int, second: int, over: str, seed: int) -> float:
+    one, two = (wrong_answer(aligned, cell, over) for cell in (first, second))
+    return _flips(one, two, aligned.sessions, seed)[1]
 
 
 def wrong_answer(aligned: Aligned, cell: int, over: str) -> NDArray[np.int8]:

@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 
 from core.metrics.ordinal import share
 from core.modality import CONDITIONS
+from core.rating_tables import FEW_SESSIONS
 from core.stats.paired import Aligned, align
 
 Float = NDArray[np.float64]
 Key = tuple[str, str]
 
 SEPARATOR = " · "
-FEW_SESSIONS = 20
-"""Below this an interval over sessions is clearly too short, and items are drawn instead."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +71,10 @@ class Cells:
     def of_condition(self, condition: str) -> list[int]:
         """Places of the condition's cells, models in their order."""
         return [place for place, key in enumerate(self.keys) if key[1] == condition]
+
+    def in_both(self, first: str, second: str) -> list[str]:
+        """Models that were run in both conditions, in their order."""
+        return [m for m in self.models if (m, first) in self.keys and (m, second) in self.keys]
 
     def place(self, model: str, condition: str) -> int | None:
         """Where a cell is; None where the model was not run so."""

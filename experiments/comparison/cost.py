@@ -16,7 +16,7 @@ import pandas as pd
 from experiments.comparison import plots
 from experiments.comparison.cells import Cells
 from experiments.comparison.document import Exhibit, Section, significant, table
-from experiments.comparison.gathering import FoundRun, Gathered
+from experiments.comparison.gathering import FoundRun, Gathered, card_of
 
 GIB = 2**30
 # Under these a model's process says what it took (containers/runtime/footprint.py).
@@ -135,21 +135,8 @@ def _gpus(runs: tuple[FoundRun, ...], work: list[Mapping[str, Any]]) -> float:
     said = _largest(work, GPUS)
     if not math.isnan(said):
         return said
-    needs = _card_gpu_memory(runs[0].model)
-    return 0.0 if needs == 0 else math.nan
-
-
-def _card_gpu_memory(model: str) -> float:
-    """Least GPU memory the model's card asks for; 0 for none, NaN for a model without a card."""
-    from containers.runtime.card import CardError, read_card
-    from experiments.settings import ROOT
-
-    path = ROOT / "containers" / model / "model.toml"
-    try:
-        needed = read_card(path).gpu_memory_gb if path.is_file() else None
-    except CardError:
-        return math.nan
-    return math.nan if needed is None else float(max(needed.values(), default=0))
+    card = card_of(runs[0].model)
+    return 0.0 if card and not any(card.gpu_memory_gb.values()) else math.nan
 
 
 def _why(seconds: float, peak: float, gpus: float) -> str:

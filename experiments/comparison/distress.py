@@ -17,6 +17,8 @@ from experiments.comparison.asked import Asked
 from experiments.comparison.cells import Cells, side_by_side
 from experiments.comparison.distress_figures import metric_frame, pair_frame
 from experiments.comparison.document import (
+    ALPHA,
+    CONDITION_TITLES,
     Cell,
     Exhibit,
     Head,
@@ -27,13 +29,14 @@ from experiments.comparison.document import (
     interval,
     is_long,
     p_value,
+    table,
+    undefined_notes,
 )
 from experiments.comparison.drawing import dots
 from experiments.comparison.gathering import Gathered
-from experiments.comparison.table_2 import ALPHA, table_2
+from experiments.comparison.table_2 import table_2
 
 LOSS = "absolute error (levels)"
-CONDITION_TITLES = {"AO": "Audio only", "AT": "Audio + transcript", "TO": "Transcript only"}
 APPENDIX_F = ("mae", "spearman", "qwk", "rmse", "a1")
 TITLES = {"mae": "MAE", "spearman": "ρ", "qwk": "QWK", "rmse": "RMSE", "a1": "A1"}
 
@@ -57,9 +60,9 @@ def sections(cells: Cells, asked: Asked) -> tuple[list[Section], pd.DataFrame]:
         ),
         [table_2(metrics, pairs, cells), _mae_figure(metrics, cells, asked)],
     )
-    if (beside := published_table(metrics, cells, asked)) is not None:
+    if (beside := published_table(metrics, asked)) is not None:
         results.exhibits.append(beside)
-    return [results, _audio_section(pairs, cells), appendix_f(metrics, cells)], metrics
+    return [results, _audio_section(pairs), appendix_f(metrics, cells)], metrics
 
 
 def _mae_figure(metrics: pd.DataFrame, cells: Cells, asked: Asked) -> Exhibit:
@@ -88,7 +91,7 @@ def _mae_figure(metrics: pd.DataFrame, cells: Cells, asked: Asked) -> Exhibit:
     )
 
 
-def published_table(metrics: pd.DataFrame, cells: Cells, asked: Asked) -> Exhibit | None:
+def published_table(metrics: pd.DataFrame, asked: Asked) -> Exhibit | None:
     """Our figures beside the paper's, where it prints one for a model that was run."""
     if asked.published is None:
         return None
@@ -114,8 +117,6 @@ def published_table(metrics: pd.DataFrame, cells: Cells, asked: Asked) -> Exhibi
             )
     if not rows:
         return None
-    from experiments.comparison.document import table
-
     paper = asked.published
     caption = (
         f"Published: {paper.study}, {paper.items:,} items. {paper.note} It has no interval of its "
@@ -124,7 +125,7 @@ def published_table(metrics: pd.DataFrame, cells: Cells, asked: Asked) -> Exhibi
     return table("published", "Beside the published figures", caption, pd.DataFrame(rows), words=3)
 
 
-def _audio_section(pairs: pd.DataFrame, cells: Cells) -> Section:
+def _audio_section(pairs: pd.DataFrame) -> Section:
     section = Section(
         "audio",
         "What audio adds",
@@ -304,10 +305,7 @@ def appendix_f(metrics: pd.DataFrame, cells: Cells) -> Section:
             )
         )
     section.exhibits.append(_further(metrics, cells))
-    undefined = metrics[metrics["value"].isna()]
-    for (metric, reason), rows in undefined.groupby(["metric", "reason"], sort=False):
-        who = ", ".join(f"{row['model']} {row['condition']}" for row in rows.to_dict("records"))
-        section.notes.append(f"{metric} is undefined for {who}: {reason}.")
+    section.notes += undefined_notes(metrics)
     return section
 
 

@@ -14,7 +14,7 @@ import pandas as pd
 
 from core.metrics import distribution, ordinal
 from core.metrics.tables import counts_by_session
-from core.rating_tables import NO_DISTRIBUTION, answered_shares
+from core.rating_tables import COUNTED, NO_DISTRIBUTION, SPREAD, answered_shares
 from core.scoring import PAIRS
 from core.stats import paired
 from core.stats.bootstrap import (
@@ -30,13 +30,6 @@ from core.stats.holm import holm
 from core.stats.item_means import mean_ends
 from experiments.comparison.asked import Asked
 from experiments.comparison.cells import Cells, name
-
-COUNTED = {**ordinal.METRICS, **ordinal.METRICS_OVER_ALL}
-SPREAD = {
-    "expected_mae": distribution.expected_absolute_error,
-    "ranked_probability_score": distribution.ranked_probability_score,
-    "expected_calibration_error": distribution.expected_calibration_error,
-}
 
 
 def metric_frame(cells: Cells, asked: Asked) -> pd.DataFrame:
@@ -134,10 +127,7 @@ def pair_frame(cells: Cells, asked: Asked) -> pd.DataFrame:
     """
     tables = []
     for first, second in PAIRS:
-        models = [
-            m for m in cells.models if None not in (cells.place(m, first), cells.place(m, second))
-        ]
-        if models:
+        if models := cells.in_both(first, second):
             tables.append(_of_pair(cells, first, second, models, asked))
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=PAIR_COLUMNS)
 

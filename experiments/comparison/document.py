@@ -16,6 +16,10 @@ import pandas as pd
 
 from experiments.table import frame_grid
 
+CONDITION_TITLES = {"AO": "Audio only", "AT": "Audio + transcript", "TO": "Transcript only"}
+ALPHA = 0.05
+"""A test below it is marked, in bold or with a star."""
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -116,6 +120,16 @@ def by_cell(metrics: pd.DataFrame) -> dict[tuple[str, str, str], dict[Hashable, 
     """The rows of a frame of metrics by (model, condition, metric)."""
     rows = metrics.to_dict("records")
     return {(row["model"], row["condition"], row["metric"]): row for row in rows}
+
+
+def undefined_notes(metrics: pd.DataFrame) -> list[str]:
+    """A sentence for each metric and reason it is undefined for: whose it is."""
+    undefined = metrics[metrics["value"].isna()]
+    notes = []
+    for (metric, reason), rows in undefined.groupby(["metric", "reason"], sort=False):
+        who = ", ".join(f"{row['model']} {row['condition']}" for row in rows.to_dict("records"))
+        notes.append(f"{metric} is undefined for {who}: {reason}.")
+    return notes
 
 
 LONG = 40

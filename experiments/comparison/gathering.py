@@ -22,6 +22,8 @@ from experiments.comparison.document import listed
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
+    from containers.runtime.card import Card
+
 Key = tuple[str, str]
 
 REPORT_TAG = "report"
@@ -65,6 +67,18 @@ class FoundRun:
     @property
     def dataset_hash(self) -> str:
         return self.parameters["dataset_hash"]
+
+
+def card_of(model: str) -> Card | None:
+    """The card of a model that was run; None where it has none, or none that can be read."""
+    from containers.runtime.card import CardError, read_card
+    from experiments.settings import ROOT
+
+    path = ROOT / "containers" / model / "model.toml"
+    try:
+        return read_card(path) if path.is_file() else None
+    except CardError:
+        return None
 
 
 @dataclass(frozen=True)

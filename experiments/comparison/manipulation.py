@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from core.detection import tables as study_tables
 from core.metrics.tactics import TACTICS, tactic_distribution
 from core.modality import CONDITIONS
-from core.stats.paired import Aligned
+from core.stats.paired import Aligned, wrong_answer
 from core.stats.proportion import wilson
 from experiments.comparison import plots
 from experiments.comparison.asked import Asked
 from experiments.comparison.cells import Cells, side_by_side
-from experiments.comparison.distress import CONDITION_TITLES
 from experiments.comparison.document import (
+    ALPHA,
+    CONDITION_TITLES,
     Cell,
     Exhibit,
     Head,
@@ -30,13 +31,13 @@ from experiments.comparison.document import (
     is_long,
     p_value,
     table,
+    undefined_notes,
 )
 from experiments.comparison.drawing import dots
 from experiments.comparison.gathering import Gathered
 from experiments.comparison.manipulation_figures import counts_of, metric_frame, pair_frame
 
 LOSS = "error rate"
-ALPHA = 0.05
 TABLE_3 = (
     ("GT=YES", ("precision_yes", "recall_yes", "f1_yes")),
     ("GT=NO", ("precision_no", "recall_no", "f1_no")),
@@ -51,10 +52,8 @@ def cells_of(gathered: Gathered) -> Cells:
     return side_by_side(gathered.predictions, _wrong, LOSS)
 
 
-def _wrong(aligned: Aligned, over: str) -> NDArray[np.float64]:
-    unanswered = aligned.predicted == None  # noqa: E711  (elementwise)
-    wrong = (aligned.predicted != aligned.gold[None, :]).astype(np.float64)
-    return wrong if over == "all" else np.where(unanswered, -1.0, wrong)
+def _wrong(aligned: Aligned, over: str) -> NDArray[np.int8]:
+    return np.stack([wrong_answer(aligned, cell, over) for cell in range(len(aligned.names))])
 
 
 def sections(cells: Cells, asked: Asked) -> tuple[list[Section], pd.DataFrame]:
@@ -67,13 +66,9 @@ def sections(cells: Cells, asked: Asked) -> tuple[list[Section], pd.DataFrame]:
             "YES, manipulative, is the positive class. A metric is over the answered clips; how "
             "many that is stands under “What was not answered”.",
         ),
-        [table_3(metrics, cells, asked), per_set(cells, asked), _figures(metrics, cells, asked)],
+        [table_3(metrics, cells, asked), per_set(cells), _figures(metrics, cells, asked)],
     )
-    for (metric, reason), rows in metrics[metrics["value"].isna()].groupby(
-        ["metric", "reason"], sort=False
-    ):
-        who = ", ".join(f"{row['model']} {row['condition']}" for row in rows.to_dict("records"))
-        results.notes.append(f"{metric} is undefined for {who}: {reason}.")
+    results.notes += undefined_notes(metrics)
     everything = [results, _audio_section(pairs), _tactic_section(cells, asked)]
     everything += [_roc_section(cells, metrics, asked), _voice_section(cells)]
     return everything, metrics
@@ -122,7 +117,7 @@ def table_3(metrics: pd.DataFrame, cells: Cells, asked: Asked) -> Exhibit:
     )
 
 
-def per_set(cells: Cells, asked: Asked) -> Exhibit:
+def per_set(cells: Cells) -> Exhibit:
     """Predicted YES and NO and the accuracy of each gold set."""
     parts = []
     for model, condition in cells.keys:

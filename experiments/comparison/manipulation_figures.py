@@ -94,9 +94,7 @@ def pair_frame(cells: Cells, asked: Asked) -> pd.DataFrame:
     """
     tables = []
     for first, second in PAIRS:
-        models = [
-            m for m in cells.models if None not in (cells.place(m, first), cells.place(m, second))
-        ]
+        models = cells.in_both(first, second)
         if not models:
             continue
         named = [(name((model, first)), name((model, second))) for model in models]
@@ -105,7 +103,7 @@ def pair_frame(cells: Cells, asked: Asked) -> pd.DataFrame:
         )
         apart = {"accuracy": difference(binary.accuracy)}
         over_clips = bootstrap(joint[..., :-1, :-1], apart, **asked.drawn)["accuracy"]
-        tested = paired.compare_answers(cells.aligned, named, seed=asked.seed)
+        tested = paired.compare_answers(cells.aligned, named, sign_flips=False)
         alone = tested["n"].to_numpy() <= 1
         tables.append(
             pd.DataFrame(

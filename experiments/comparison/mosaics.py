@@ -156,7 +156,7 @@ def reliability_diagrams(frame: pd.DataFrame, x_label: str, y_label: str) -> str
             )
         for model, (left, bottom) in corner.items():
             place.text(left, bottom + 1.06, shortened(model, 22), fontsize=7.5, color=INK)
-        left, bottom = corner[models[-1]][0] * 0, corner[models[-1]][1]
+        left, bottom = 0.0, corner[models[-1]][1]
         for tick in (0, 0.5, 1):
             place.text(left - 0.05, bottom + tick, f"{tick:g}", ha="right", va="center", fontsize=7)
             place.text(left + tick, bottom - 0.05, f"{tick:g}", ha="center", va="top", fontsize=7)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pandas as pd
 
 from experiments.comparison.document import Section, table
-from experiments.comparison.gathering import FoundRun, Gathered
+from experiments.comparison.gathering import Gathered, card_of
 
 
 def runs_section(gathered: Gathered) -> Section:
@@ -16,15 +16,15 @@ def runs_section(gathered: Gathered) -> Section:
     rows = []
     for name, runs in gathered.runs.items():
         for run in runs:
-            title, verified = _card(run)
+            card = card_of(run.model)
             rows.append(
                 {
                     "Row": name,
-                    "Model": title,
+                    "Model": card.title if card else run.model,
                     "Revision": run.parameters.get("revision", ""),
                     "Precision": run.parameters.get("precision", ""),
                     "Runner": run.parameters.get("runner", ""),
-                    "Verified": verified,
+                    "Verified": run.tags.get("verified", ""),
                     "Conditions": ", ".join(run.conditions),
                     "Items": run.parameters.get("items", ""),
                     "Seed": run.parameters.get("seed", ""),
@@ -60,18 +60,6 @@ def runs_section(gathered: Gathered) -> Section:
 
 def _few(said: str) -> str:
     return ", ".join(part[:8] for part in said.split(","))
-
-
-def _card(run: FoundRun) -> tuple[str, str]:
-    from containers.runtime.card import CardError, read_card
-    from experiments.settings import ROOT
-
-    verified = run.tags.get("verified", "")
-    path = ROOT / "containers" / run.model / "model.toml"
-    try:
-        return (read_card(path).title if path.is_file() else run.model), verified
-    except CardError:
-        return run.model, verified
 
 
 def variants_section(gathered: Gathered, loss: str) -> Section | None:

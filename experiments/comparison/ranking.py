@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 
 from core.metrics.ordinal import share
+from core.rating_tables import FEW_SESSIONS
 from core.stats.critical_difference import CriticalDifference, critical_difference
 from core.stats.ranks import rank_intervals
 from experiments.comparison import plots
 from experiments.comparison.asked import Asked
-from experiments.comparison.cells import FEW_SESSIONS, Cells
+from experiments.comparison.cells import Cells
 from experiments.comparison.document import Exhibit, Section, table
 from experiments.comparison.drawing import dots
 

@@ -140,7 +140,7 @@ def _compared(cells: Cells, asked: Asked, *, errors: bool) -> pd.DataFrame:
         tested = (
             paired.compare_errors(cells.aligned, pairs, resamples=0)
             if errors
-            else paired.compare_answers(cells.aligned, pairs, seed=asked.seed)
+            else paired.compare_answers(cells.aligned, pairs, sign_flips=False)
         )
         for side in ("first", "second"):
             tested[side] = [said.rpartition(SEPARATOR)[0] for said in tested[side]]

@@ -10,7 +10,7 @@ import math
 import pandas as pd
 
 from experiments.comparison.cells import Cells
-from experiments.comparison.document import Cell, Exhibit, Head, Layout, best, figure
+from experiments.comparison.document import ALPHA, Cell, Exhibit, Head, Layout, best, figure
 
 # Name, title, smaller is better, shown as per cent.
 TABLE_2 = (
@@ -18,7 +18,6 @@ TABLE_2 = (
     ("a1", "A1 % ↑", False, True),
     ("spearman", "ρ ↑", False, False),
 )
-ALPHA = 0.05
 
 
 def table_2(metrics: pd.DataFrame, pairs: pd.DataFrame, cells: Cells) -> Exhibit:

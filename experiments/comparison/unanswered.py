@@ -11,8 +11,8 @@ import pandas as pd
 from experiments.comparison import plots
 from experiments.comparison.cells import Cells
 from experiments.comparison.document import Exhibit, Section, is_long, percent, table
+from experiments.table import FAILURES
 
-STATUSES = ("refused", "unparsed", "truncated", "audio_error", "model_error", "timeout")
 SHADES = ("#E69F00", "#56B4E9", "#CC79A7", "#D55E00", "#444444", "#ffffff")
 HATCHES = ("", "////", "---", "xxxx", "", "\\\\")
 MOST_REASONS = 60
@@ -81,7 +81,7 @@ def coverage_frame(cells: Cells) -> pd.DataFrame:
                 "items": len(of_cell),
                 "answered": answered,
                 "coverage": answered / len(of_cell) if len(of_cell) else np.nan,
-                **{name: int(status.get(name, 0)) for name in STATUSES},
+                **{name: int(status.get(name, 0)) for name in FAILURES},
                 "seconds": float(np.nansum(given)),
                 "unheard": float(unheard.sum()),
                 "longest": float(unheard.max(initial=0.0)),
@@ -100,7 +100,7 @@ def _statuses(frame: pd.DataFrame) -> Exhibit:
             "share": row[status] / row["items"] if row["items"] else 0.0,
         }
         for row in frame.to_dict("records")
-        for status in STATUSES
+        for status in FAILURES
     ]
     drawn = pd.DataFrame(rows)
     return Exhibit(
@@ -109,7 +109,7 @@ def _statuses(frame: pd.DataFrame) -> Exhibit:
         "An answer that was refused, could not be read as a label, was about a clip not heard to "
         "its end, or failed. None of them is a number in any figure.",
         drawn,
-        svg=plots.stacked(drawn, STATUSES, "share of items", SHADES, HATCHES),
+        svg=plots.stacked(drawn, FAILURES, "share of items", SHADES, HATCHES),
     )
 
 

@@ -134,11 +134,16 @@ def test_answers_are_compared_by_mcnemar_and_over_sessions():
     ids, groups = [f"clip-{n:02d}" for n in range(20)], [f"dialogue-{n // 2}" for n in range(20)]
     right = predictions(gold, gold, ids, groups)
     never = predictions(["NO"] * 20, gold, ids, groups)
-    row = compare_answers(align({"right": right, "never": never})).iloc[0]
+    aligned = align({"right": right, "never": never})
+    row = compare_answers(aligned).iloc[0]
     assert (row["first_only"], row["second_only"]) == (10, 0)
     assert row["p"] == row["p_holm"] == pytest.approx(2 / 2**10)
     assert row["p_sessions"] == pytest.approx(2 / 2**10)
     assert row["difference"] == 0.5
+
+    quick = compare_answers(aligned, sign_flips=False).iloc[0]
+    assert np.isnan(quick["p_sessions"])
+    assert quick.drop("p_sessions").equals(row.drop("p_sessions"))
 
 
 def test_binary_differences_have_paired_intervals_over_clips_and_over_dialogues():
