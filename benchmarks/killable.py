@@ -59,8 +59,7 @@ class Work:
 
     Attributes:
         name: as the table shows it.
-        start: does all of it in a folder, with its runs in an MLflow store; called in a
-            process of its own.
+        start: does all of it in a folder and gives the exit code; for `carried_out`.
         found: what it left there that must not depend on kills.
         done: ids of what is finished there, one for each time it was finished.
         victims: of a running process, whom a kill is for; none where it is not there yet.
@@ -68,7 +67,7 @@ class Work:
     """
 
     name: str
-    start: Callable[[Path, str], None]
+    start: Callable[[Path], int]
     found: Callable[[Path], Any]
     done: Callable[[Path], list[str]]
     victims: Callable[[int, Path], list[Callable[[], None]]]
@@ -76,7 +75,11 @@ class Work:
 
 
 def carried_out(start: Callable[[Path], int], folder: Path, store: str) -> None:
-    """The body of a forked process: the work, its words in a file, its exit code its own."""
+    """The body of a forked process: the work, its words in a file, its exit code its own.
+
+    Args:
+        store: address of the MLflow store its runs go to.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     os.environ.update(MLFLOW_TRACKING_URI=store, UNDERTONE_NULL_LATENCY_S=str(ANSWERING_S))
     os.environ.pop("MLFLOW_RUN_ID", None)
@@ -105,22 +108,18 @@ def itself(pid: int, _folder: Path) -> list[Callable[[], None]]:
     return [lambda: os.kill(pid, 9)]
 
 
-def _store_made(_folder: Path) -> int:
+def start_store(_folder: Path) -> int:
+    """Make the store's tables, which is no part of what is killed."""
     from experiments.store import open_store
 
     open_store()
     return 0
 
 
-def start_store(folder: Path, store: str) -> None:
-    """Make the store's tables, which is no part of what is killed."""
-    carried_out(_store_made, folder, store)
-
-
 # evaluate, and the process of its model
 
 
-def _evaluate(folder: Path, *words: str) -> int:
+def start_evaluate(folder: Path) -> int:
     from experiments import evaluate
     from experiments.runners import process
 
@@ -132,7 +131,7 @@ def _evaluate(folder: Path, *words: str) -> int:
 
     process.run = counted
     fixed = ["--model", "null", "--conditions", "AO,TO", "--limit", str(ITEMS)]
-    return evaluate.main([*fixed, "--resamples", "50", "--output", str(folder / "out"), *words])
+    return evaluate.main([*fixed, "--resamples", "50", "--output", str(folder / "out")])
 
 
 def small_card(folder: Path) -> Path:
@@ -143,10 +142,6 @@ def small_card(folder: Path) -> Path:
         card = (place / "model.toml").read_text()
         (place / "model.toml").write_text(card.replace("items = 512", f"items = {AT_ONCE}"))
     return place / "model.toml"
-
-
-def start_evaluate(folder: Path, store: str) -> None:
-    carried_out(_evaluate, folder, store)
 
 
 def figures(folder: Path) -> Any:
@@ -187,7 +182,7 @@ def _command(pid: int) -> bytes:
 # a container
 
 
-def _contained(folder: Path) -> int:
+def start_contained(folder: Path) -> int:
     from experiments import evaluate
     from experiments.runners import docker
 
@@ -217,10 +212,6 @@ def texts(folder: Path) -> Path:
     return data
 
 
-def start_contained(folder: Path, store: str) -> None:
-    carried_out(_contained, folder, store)
-
-
 def the_container(_pid: int, folder: Path) -> list[Callable[[], None]]:
     """The container that writes this folder's answers, once it runs."""
     from experiments import images
@@ -234,7 +225,7 @@ def the_container(_pid: int, folder: Path) -> list[Callable[[], None]]:
 # a TTS build
 
 
-def _built(folder: Path) -> int:
+def start_built(folder: Path) -> int:
     from experiments import build_manipulation
 
     build_manipulation.Kokoro = lambda: Humming(folder)  # type: ignore[assignment, misc]
@@ -278,10 +269,6 @@ class Humming:
         return Sound((0.1 * np.sin(2 * np.pi * 300 * len(voice) * at)).astype(np.float32), 16_000)
 
 
-def start_built(folder: Path, store: str) -> None:
-    carried_out(_built, folder, store)
-
-
 def built(folder: Path) -> Any:
     """Manifest and dataset.json, which hold the digest of every clip; and the turns' times."""
     files = sorted(
@@ -297,7 +284,7 @@ def spoken(folder: Path) -> list[str]:
 # a label run
 
 
-def _labelled(folder: Path) -> int:
+def start_labelled(folder: Path) -> int:
     from experiments import cbt_describe, cbt_labels
     from experiments.runners import process
 
@@ -336,10 +323,6 @@ def unlabelled(folder: Path) -> None:
     part = folder / "part.parquet"
     kept.assign(**times).to_parquet(part)
     part.replace(folder / "unlabelled.parquet")
-
-
-def start_labelled(folder: Path, store: str) -> None:
-    carried_out(_labelled, folder, store)
 
 
 def labelled(folder: Path) -> Any:

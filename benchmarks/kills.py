@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.killable import ALL, PRELOAD, Work, loads, start_store, twice
+from benchmarks.killable import ALL, PRELOAD, Work, carried_out, loads, start_store, twice
 
 SLICE_S = 0.002
 LONGEST_S = 300.0
@@ -159,14 +159,14 @@ def _look(
         tally.faults.append(f"{place.name}: {error!r}: {' | '.join(said)}")
 
 
-def _finish(start: Callable[[Path, str], None], place: Path, ground: Ground) -> float:
+def _finish(start: Callable[[Path], int], place: Path, ground: Ground) -> float:
     """Run to the end; gives its seconds.
 
     Raises:
         RuntimeError: it did not end well.
     """
     started = time.perf_counter()
-    process = ground.forking.Process(target=start, args=(place, ground.store))
+    process = ground.forking.Process(target=carried_out, args=(start, place, ground.store))
     process.start()
     process.join(LONGEST_S)
     if process.exitcode != 0:
@@ -183,7 +183,7 @@ def _killed(work: Work, place: Path, moment: Moment, ground: Ground) -> list[str
         RuntimeError: a process whose model was killed did not say so.
     """
     started = time.perf_counter()
-    process = ground.forking.Process(target=work.start, args=(place, ground.store))
+    process = ground.forking.Process(target=carried_out, args=(work.start, place, ground.store))
     process.start()
     while process.exitcode is None and len(work.done(place)) < moment.done:
         process.join(SLICE_S)

@@ -12,6 +12,7 @@ from benchmarks.killable import (
     WORKER,
     Work,
     answered,
+    carried_out,
     figures,
     itself,
     noted,
@@ -40,15 +41,15 @@ def test_what_was_killed_goes_on_and_ends_with_the_same(ground, work, moments):
     assert tally.missed < moments
 
 
-def forgetful(folder, store):
+def forgetful(folder):
     """Work that begins anew each time, and asks its model each time."""
-    folder.mkdir(parents=True, exist_ok=True)
     noted(folder)
     with (folder / "done.txt").open("a") as stream:
         for name in "abc":
             stream.write(f"{name}\n")
             stream.flush()
             time.sleep(0.05)
+    return 0
 
 
 def lines(folder):
@@ -81,7 +82,7 @@ def test_ten_evaluations_at_once_on_a_store_that_is_not_there_yet_all_succeed(gr
     fresh = Ground(ground.folder, f"sqlite:///{ground.folder}/fresh/mlflow.db", ground.forking)
     folders = [ground.folder / "fresh" / str(number) for number in range(10)]
     running = [
-        ground.forking.Process(target=start_evaluate, args=(folder, fresh.store))
+        ground.forking.Process(target=carried_out, args=(start_evaluate, folder, fresh.store))
         for folder in folders
     ]
     for process in running:
