@@ -114,11 +114,11 @@ def test_a_server_that_goes_in_the_middle_costs_nothing(server, tmp_path):
 
     # As long as it is away, both commands say so within seconds.
     for command in (("evaluate", server, *words), ("log_results", server, "--output", str(output))):
-        began = time.process_time()
+        began = time.monotonic()
         code, _, err = ended(*command)
         assert code == 1
         assert f"No MLflow server answers at {server.uri}" in err
-        assert time.process_time() - began < 5
+        assert time.monotonic() - began < 30
 
     server.start()
     code, out, err = ended("log_results", server, "--output", str(output))

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import soundfile
-import yaml
 
 from core.dataset import read_dataset
 from core.datasets.fetching import FetchError
@@ -283,10 +282,3 @@ def test_a_hub_that_does_not_answer_is_one_sentence(build, monkeypatch, capsys):
         "build_cbt: release: no folder 'CodyWho/cbt-audio', and the hub did not give it "
         "(We couldn't connect).\n"
     )
-
-
-def test_mlproject_hands_every_option_on():
-    entry = yaml.safe_load((ROOT / "MLproject").read_text())["entry_points"]["build_cbt"]
-
-    assert set(entry["parameters"]) == set(build_cbt.OPTIONS)
-    assert all(f"--{name} {{{name}}}" in entry["command"] for name in build_cbt.OPTIONS)

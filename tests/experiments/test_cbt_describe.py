@@ -1,6 +1,5 @@
 import pandas as pd
 import pytest
-import yaml
 
 from core.protocol import Response, ResponseLog, read_requests, read_responses
 from experiments import cbt_describe
@@ -151,10 +150,3 @@ def test_a_wrong_value_is_one_sentence_and_2(describe, capsys, options, said):
     err = capsys.readouterr().err
     assert said in err
     assert err.count("\n") == 1
-
-
-def test_mlproject_hands_every_option_on():
-    entry = yaml.safe_load((ROOT / "MLproject").read_text())["entry_points"]["cbt_describe"]
-
-    assert set(entry["parameters"]) == set(cbt_describe.OPTIONS)
-    assert all(f"--{name} {{{name}}}" in entry["command"] for name in cbt_describe.OPTIONS)

@@ -5,7 +5,6 @@ import json
 import mlflow
 import pandas as pd
 import pytest
-import yaml
 
 from core.dataset import read_dataset
 from core.datasets.fetching import FetchError
@@ -14,7 +13,6 @@ from core.ssr import examples
 from experiments import build_cbt
 from experiments.cbt_from_recordings import listed
 from experiments.options import OptionError
-from experiments.settings import ROOT
 from tests.core.datasets.releases import write_recording
 from tests.experiments.test_cbt_turns import SESSION, lines
 from validation.schemas import turns, validated
@@ -176,7 +174,6 @@ def test_a_wrong_value_is_one_sentence_and_2(build, capsys, options, said):
 
 
 def test_paid_or_remote_stages_ask_for_leave(build, monkeypatch, capsys):
-    pytest.importorskip("openai", reason="needs the label extra")
     monkeypatch.setenv("OPENAI_API_KEY", "key")
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
@@ -255,14 +252,6 @@ def test_where_a_store_is(address, here):
     from experiments.track_build import _is_here
 
     assert _is_here(address) is here
-
-
-def test_mlproject_hands_every_option_on():
-    entry = yaml.safe_load((ROOT / "MLproject").read_text())["entry_points"]["build_cbt"]
-
-    assert set(entry["parameters"]) == set(build_cbt.OPTIONS)
-    defaults = {name: one["default"] for name, one in entry["parameters"].items()}
-    assert defaults == {name: default for name, (default, _) in build_cbt.OPTIONS.items()}
 
 
 def test_the_words_of_a_recording_come_from_its_transcript(build, tmp_path):

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 
 from core.dataset import read_dataset
 from core.ssr import examples
@@ -217,10 +216,3 @@ def test_a_wrong_value_is_one_sentence_and_2(make, capsys, options, said):
     err = capsys.readouterr().err
     assert said in err
     assert err.count("\n") == 1
-
-
-def test_mlproject_hands_every_option_on():
-    entry = yaml.safe_load((ROOT / "MLproject").read_text())["entry_points"]["cbt_labels"]
-
-    assert set(entry["parameters"]) == set(cbt_labels.OPTIONS)
-    assert all(f"--{name} {{{name}}}" in entry["command"] for name in cbt_labels.OPTIONS)

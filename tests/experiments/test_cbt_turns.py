@@ -2,7 +2,6 @@ import json
 
 import pandas as pd
 import pytest
-import yaml
 
 from core.datasets.roleplay import read_sessions
 from experiments import cbt_turns, roles_service
@@ -177,13 +176,6 @@ def test_a_table_that_is_none_of_words_names_the_column(make, tmp_path, capsys):
 
     assert make() == 2
     assert "000.csv, segment_start_s: expected a column of this name" in capsys.readouterr().err
-
-
-def test_mlproject_hands_every_option_on():
-    entry = yaml.safe_load((ROOT / "MLproject").read_text())["entry_points"]["cbt_turns"]
-
-    assert set(entry["parameters"]) == set(cbt_turns.OPTIONS)
-    assert all(f"--{name} {{{name}}}" in entry["command"] for name in cbt_turns.OPTIONS)
 
 
 def test_an_endpoint_of_ones_own_can_tell_the_roles(make, tmp_path, unclear, monkeypatch):

@@ -1,6 +1,5 @@
 import pandas as pd
 import pytest
-import yaml
 
 from core.speech.transcription import Diarization, Transcription
 from core.words import Stretch
@@ -99,10 +98,3 @@ def test_two_recordings_of_one_name_are_refused(make, tmp_path, capsys):
 
     assert make() == 2
     assert "two files are named '001'" in capsys.readouterr().err
-
-
-def test_mlproject_hands_every_option_on():
-    entry = yaml.safe_load((ROOT / "MLproject").read_text())["entry_points"]["cbt_words"]
-
-    assert set(entry["parameters"]) == set(cbt_words.OPTIONS)
-    assert all(f"--{name} {{{name}}}" in entry["command"] for name in cbt_words.OPTIONS)

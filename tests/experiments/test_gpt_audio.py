@@ -17,8 +17,6 @@ from core.protocol import read_responses
 from experiments import cbt_describe, gpt_audio, sdk_calls
 from tests.experiments.test_cbt_describe import turns  # noqa: F401
 
-pytest.importorskip("openai", reason="needs the label extra")
-
 
 def completion(content="The patient feels calm.", finish="stop", **message):
     return 200, {

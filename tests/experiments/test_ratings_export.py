@@ -8,7 +8,6 @@ import openpyxl
 import pandas as pd
 import pytest
 import soundfile
-import yaml
 
 from core.dataset import read_dataset
 from core.ssr import ANCHORS
@@ -16,7 +15,6 @@ from experiments import ratings_export, validate_labels
 from experiments.filled_ratings import read_filled
 from experiments.options import OptionError
 from experiments.ratings_export import KEY_FILE
-from experiments.settings import ROOT
 from tests.core.datasets.releases import write_recording
 from tests.experiments.kept_runs import answers, keep
 from validation.rating_sheets import read_key, write_key
@@ -330,10 +328,3 @@ def test_a_wrong_value_is_one_sentence_and_2(export, capsys, options, said):
     err = capsys.readouterr().err
     assert said in err
     assert err.count("\n") == 1
-
-
-def test_mlproject_hands_every_option_on():
-    entries = yaml.safe_load((ROOT / "MLproject").read_text())["entry_points"]
-    for name, module in (("ratings_export", ratings_export), ("validate_labels", validate_labels)):
-        assert set(entries[name]["parameters"]) == set(module.OPTIONS)
-        assert all(f"--{one} {{{one}}}" in entries[name]["command"] for one in module.OPTIONS)

@@ -3,11 +3,10 @@ import json
 import numpy as np
 import pytest
 import soundfile
-import yaml
 
 from core.datasets.roleplay import read_sessions
 from core.speech.engine import Sound
-from experiments import cbt_check, render_sessions
+from experiments import render_sessions
 from experiments.settings import ROOT
 from tests.core.speech.tones import Hummer, tone
 
@@ -55,12 +54,3 @@ def test_breath_after_a_turn_is_no_part_of_it():
 def test_a_wrong_value_is_one_sentence_and_2(tmp_path, capsys):
     assert render(tmp_path, sources="nowhere") == 2
     assert capsys.readouterr().err == "render_sessions: sources: there is no folder 'nowhere'.\n"
-
-
-@pytest.mark.parametrize("module", [render_sessions, cbt_check])
-def test_mlproject_hands_every_option_on(module):
-    name = module.__name__.rpartition(".")[2]
-    entry = yaml.safe_load((ROOT / "MLproject").read_text())["entry_points"][name]
-
-    assert set(entry["parameters"]) == set(module.OPTIONS)
-    assert all(f"--{option} {{{option}}}" in entry["command"] for option in module.OPTIONS)

@@ -88,7 +88,6 @@ def asked(server, tmp_path):
 
 @pytest.fixture
 def claude_says(server, tmp_path, monkeypatch):
-    pytest.importorskip("anthropic", reason="needs the label extra")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
     monkeypatch.setenv("ANTHROPIC_API_KEY", "key")
 

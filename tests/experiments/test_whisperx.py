@@ -204,7 +204,6 @@ def engine(monkeypatch):
 
 
 def test_in_its_image_it_has_no_network_and_sees_three_folders(make, tmp_path, engine):
-    pytest.importorskip("docker", reason="needs the docker extra")
 
     assert make(runner="auto", gpus="none") == 0
 
@@ -225,7 +224,6 @@ def test_in_its_image_it_has_no_network_and_sees_three_folders(make, tmp_path, e
 
 
 def test_with_gpus_it_asks_for_them(make, engine):
-    pytest.importorskip("docker", reason="needs the docker extra")
     make(runner="docker", gpus="0,1")
 
     (request,) = engine.created[0]["device_requests"]

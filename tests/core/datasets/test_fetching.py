@@ -264,7 +264,6 @@ def site(tmp_path):
 
 
 def test_the_real_yt_dlp_brings_a_file_and_says_why_not(site, tmp_path):
-    pytest.importorskip("yt_dlp", reason="needs the build extra")
     fetch = yt_dlp_fetcher(tmp_path / "got", None, 0.0)
 
     path = fetch(Wanted("007", f"{site}/talk.wav"))

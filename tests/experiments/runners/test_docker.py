@@ -91,8 +91,7 @@ def test_the_image_answers_as_the_process_does(engine, tmp_path):
     said = read_responses(inside.plan.folder.responses).values()
     assert {answer.image for answer in said} == {inside.plan.image}
     assert inside.plan.image.startswith("sha256:")
-    # The engine removes a container after it told that it ended.
-    wait_for(lambda: ours(engine) == [])
+    assert ours(engine) == []
     summary = json.loads((inside.plan.folder.path / "work.json").read_text())["summary"]
     assert summary["ended"] == "done"
     assert "items/s" in (inside.plan.folder.path / "model.log").read_text()
@@ -121,7 +120,7 @@ def test_killed_evaluations_leave_no_container_and_lose_no_answer(engine, tmp_pa
     after = carry_out(planned(tmp_path / "killed", **words))
 
     assert 0 < after.reused < TURNS
-    wait_for(lambda: ours(engine) == [])
+    assert ours(engine) == []
     assert answers(after) == answers(undisturbed)
 
 
@@ -142,7 +141,7 @@ def test_a_container_killed_in_the_middle_is_a_sentence_and_goes_on(engine, tmp_
     ):
         carry_out(plan)
     killer.join()
-    wait_for(lambda: ours(engine) == [])
+    assert ours(engine) == []
     kept = len(read_responses(plan.folder.responses))
     after = carry_out(plan)
 
