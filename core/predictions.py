@@ -7,7 +7,7 @@ row without a prediction has a status and a reason.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -29,6 +29,11 @@ class Parser(Protocol):
     """Reads an answer's text; `cut` says that it ended at its limit of tokens."""
 
     def __call__(self, text: str, *, cut: bool) -> Parsed[Any]: ...
+
+
+def labels_of(columns: Iterable[str]) -> list[str]:
+    """The labels a predictions table has a p_<label> column for, in their order."""
+    return [name.removeprefix("p_") for name in columns if name.startswith("p_")]
 
 
 def predictions(

@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         print(f"annotate_export: {disk_sentence(error, output)}", file=sys.stderr)
         return 1
-    print("\n".join([*sentences(made), *_where(made, output)]))
+    print("\n".join([*sentences(made), *_where(output)]))
     return 0
 
 
@@ -177,19 +177,13 @@ def _clip(dataset: Dataset, row: Mapping[Hashable, object]) -> tuple[str, Path |
 
 
 def _part(path: Path, start: float, end: float) -> bytes:
-    from io import BytesIO
-
-    import soundfile
-
-    from core.audio import RATE_HZ, AudioError, read_clip
+    from core.audio import AudioError, flac, read_clip
 
     try:
         recording = read_clip(path, start_s=start, end_s=end)
     except AudioError as error:
         raise OptionError(str(error)) from error
-    written = BytesIO()
-    soundfile.write(written, recording.samples, RATE_HZ, format="FLAC", subtype="PCM_16")
-    return written.getvalue()
+    return flac(recording.samples)
 
 
 def _keep_another(output: Path, key: Key) -> None:
@@ -290,7 +284,7 @@ def sentences(made: Round) -> list[str]:
     return [*lines, *made.notes]
 
 
-def _where(made: Round, output: Path) -> list[str]:
+def _where(output: Path) -> list[str]:
     return [
         f"For the annotators, a folder each: {output / 'annotators'}",
         f"For Label Studio, a project for each file of tasks: {output / 'label_studio'}",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ import pandas as pd
 
 from containers.runtime.answers import AnswerFile, BusyError
 from containers.runtime.card import Card, read_card
+from containers.runtime.loop import FAILURES
 from core import describing
 from core.audio import AudioError, prepare_clips
 from core.dataset import check_inside
@@ -25,11 +25,11 @@ from core.replacing import replacing
 from experiments import gpt_audio
 from experiments.gpt_audio import is_gpt_audio
 from experiments.options import OptionError
-from experiments.rounds import FAILED
 from experiments.runners import Job, RunnerError, Site, runner
 from experiments.runners._endpoint import Endpoint
 from experiments.settings import ROOT
 from experiments.spoken_files import read_table, write_table
+from experiments.weights import weights_folder
 from validation import spoken
 from validation.schemas import validated
 
@@ -176,7 +176,7 @@ def _repair(responses: Path) -> None:
 
 
 def _job(asked: Asked, card: Card, precision: str, site: Site) -> Job:
-    weights = Path(os.environ.get("UNDERTONE_WEIGHTS") or ROOT / "weights") / card.name
+    weights = weights_folder() / card.name
     return Job(
         card=card,
         card_path=ROOT / "containers" / asked.model / "model.toml",
@@ -224,7 +224,7 @@ def _clips(items: pd.DataFrame, asked: Asked) -> tuple[dict[str, str], dict[str,
 
 
 def _todo(planned: Sequence[describing.Run], known: dict[str, Response]) -> list[describing.Run]:
-    answered = {name for name, answer in known.items() if answer.status not in FAILED}
+    answered = {name for name, answer in known.items() if answer.status not in FAILURES}
     return [one for one in planned if one.request.id not in answered]
 
 

@@ -107,7 +107,7 @@ def run(settings: Settings) -> None:
                             tracked.client.log_artifact(tracked.run_id, str(plan.folder.log))
                     raise
                 found.notes = [*found.notes, *repaired]
-                _write(found, tracked, experiment, sound=sound)
+                outcome = _write(found, tracked, experiment, sound=sound)
         except TrackingError as error:
             if found is None:
                 raise
@@ -116,7 +116,7 @@ def run(settings: Settings) -> None:
                 f"{error} The whole record is kept too; it alone is completed with: "
                 f"{_how_to_complete(plan)}"
             ) from error
-        _is_written(plan, tracked)
+        _is_written(plan, tracked, outcome)
     store = f"MLflow: opened in {tracked.opening_s:.1f} s, written in {tracked.writing_s:.1f} s"
     _show(found, store, how_to_look(tracked.uri, tracked.experiment_id))
 
@@ -140,8 +140,10 @@ def _repaired(plan: Plan) -> list[str]:
     return [told] if told else []
 
 
-def _write(evaluation: Evaluation, tracked: TrackedRun, experiment: str, *, sound: bool) -> None:
+def _write(evaluation: Evaluation, tracked: TrackedRun, experiment: str, *, sound: bool) -> str:
     """Give MLflow all that was found, from a record that stays until MLflow has it.
+
+    Returns the digest of what was found, see `recorded.outcome`.
 
     Args:
         sound: whether clips may go along; voices under a licence of their own are not sent to
@@ -156,12 +158,12 @@ def _write(evaluation: Evaluation, tracked: TrackedRun, experiment: str, *, soun
     outcome = recorded.outcome(folder, settings)
     about = (folder.results, tracked.uri, experiment, tracked.run_id, outcome)
     write(tracked, unlogged.keep(unlogged.Unlogged(*about, record)))
+    return outcome
 
 
-def _is_written(plan: Plan, tracked: TrackedRun) -> None:
+def _is_written(plan: Plan, tracked: TrackedRun, outcome: str) -> None:
     from experiments import recorded, unlogged
 
-    outcome = recorded.outcome(plan.folder, plan.settings)
     known = recorded.Recorded(outcome, tracked.uri, tracked.experiment_id, tracked.run_id)
     recorded.remember(plan.folder, known)
     unlogged.discard(plan.folder.results)

@@ -8,7 +8,6 @@ MLflow is not known here.
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -23,9 +22,10 @@ from experiments.rounds import Chunk, ask
 from experiments.run_description import write_description
 from experiments.run_folder import RunFolder, run_folder, write_json
 from experiments.runners import Job, Runner, Site, runner
-from experiments.settings import ROOT, Settings, SettingsError
+from experiments.settings import Settings, SettingsError
 from experiments.study_tables import write_tables
 from experiments.ways import read
+from experiments.weights import weights_folder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,7 +80,7 @@ class Plan:
     @property
     def weights(self) -> Path:
         """The model's folder of weights, under UNDERTONE_WEIGHTS or weights/ of this clone."""
-        return Path(os.environ.get("UNDERTONE_WEIGHTS") or ROOT / "weights") / self.card.name
+        return weights_folder() / self.card.name
 
 
 @dataclass

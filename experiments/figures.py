@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from core.metrics.estimate import Estimate
+from core.predictions import labels_of
 from experiments.table import shown_metric
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def save_confusion(predictions: pd.DataFrame, title: str, path: Path) -> None:
         predictions: as `validation.schemas` has them. Labels are taken from the p_<label>
             columns, so a label nobody gave still has its row.
     """
-    labels = [name[2:] for name in predictions.columns if name.startswith("p_")]
+    labels = labels_of(predictions.columns)
     conditions = list(dict.fromkeys(predictions["condition"]))
     side = 1.1 + 0.5 * len(labels)
     figure = new_figure(0.8 + len(conditions) * side, side + 1.4)

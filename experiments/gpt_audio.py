@@ -23,7 +23,6 @@ from experiments.offline import is_this_machine
 from experiments.runners import RunnerError
 from experiments.sdk_calls import TIMEOUT_S, AskError, EmptyAnswerError, patiently
 
-STUDY_MODEL = "gpt-audio-1.5"
 KEY_VARIABLE = "OPENAI_API_KEY"
 WORKERS = 4
 _NAME = re.compile(r"gpt-[\w.-]*audio[\w.-]*")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.manifest import is_nothing
 from core.metrics.estimate import Estimate
+from core.predictions import labels_of
 from experiments.artifact_page import data, page, text
 from experiments.table import shown_metric
 
@@ -30,7 +31,7 @@ def save_confusion_page(predictions: pd.DataFrame, title: str, path: Path) -> No
     Args:
         predictions: as `experiments.figures.save_confusion` takes them.
     """
-    labels = [name[2:] for name in predictions.columns if name.startswith("p_")]
+    labels = labels_of(predictions.columns)
     cells: list[dict[str, Any]] = []
     panels = []
     for condition, rows in predictions.groupby("condition", sort=False):

@@ -120,20 +120,15 @@ _WORDS = ("transcript", "context")
 def _clip(folder: Path, row: Mapping[object, object]) -> tuple[str, bytes]:
     """A turn's sound written anew: what a file may say of itself beside it stays behind."""
     from hashlib import sha256
-    from io import BytesIO
 
-    import soundfile
-
-    from core.audio import RATE_HZ, AudioError, read_clip
+    from core.audio import AudioError, flac, read_clip
 
     ends = {name: value for name in ("start_s", "end_s") if _is_time(value := row.get(name))}
     try:
         sound = read_clip(folder / str(row["audio"]), **ends)  # type: ignore[arg-type]
     except AudioError as error:
         raise OptionError(str(error)) from error
-    written = BytesIO()
-    soundfile.write(written, sound.samples, RATE_HZ, format="FLAC", subtype="PCM_16")
-    content = written.getvalue()
+    content = flac(sound.samples)
     return sha256(content).hexdigest()[:32] + ".flac", content
 
 

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from core.tasks import PlannedRequest
     from experiments.evaluation import Plan
 
-# A failure may be the machine's fault, so it is asked again; everything else is an answer.
-FAILED = ("audio_error", "model_error", "timeout")
 # Items whose requests and answers are held at a time: some ten megabytes with exemplars.
 CHUNK = 512
 

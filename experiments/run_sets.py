@@ -11,6 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from core.modality import CONDITIONS
+from core.predictions import labels_of
 from experiments.run_description import RunDescription, RunDescriptionError, read_description
 
 if TYPE_CHECKING:
@@ -76,7 +78,7 @@ class RunSet:
 
 
 def _place(condition: str) -> tuple[int, str]:
-    usual, own = ("AO", "AT", "TO"), condition.partition(".")[0]
+    usual, own = CONDITIONS, condition.partition(".")[0]
     return (usual.index(own) if own in usual else len(usual), condition)
 
 
@@ -146,7 +148,7 @@ def _gathered(task: str, hash_: str, runs: list[KeptRun]) -> RunSet:
         dataset=str(latest.description.dataset["name"]),
         hash=hash_,
         runs=tuple(runs),
-        labels=tuple(name[2:] for name in columns if name.startswith("p_")),
+        labels=tuple(labels_of(columns)),
         data=Path(latest.description.dataset["folder"]),
     )
 

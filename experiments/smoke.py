@@ -98,7 +98,7 @@ def outcome(model: str, task: str, output: Path, runner: str) -> Outcome:
     started = time.perf_counter()
     words = {"model": model, "task": task, "limit": str(ITEMS), "runner": runner}
     plan = prepare(settings_from({**words, "output": str(output), "resamples": "200"}))
-    log = plan.folder.path / "model.log"
+    log = plan.folder.log
     try:
         with held(plan.folder):
             evaluation = carry_out(plan, log=log)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from core.datasets.turns_card import said
+from experiments.credentials import shown
 from experiments.experiment_names import BUILDS
 from experiments.offline import is_this_machine
 from experiments.tracking import Record, TrackedRun, how_to_look, tracked_run, write
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from experiments.stages import Stage
 
 PROGRAM = "experiments.build_cbt"
-_HERE = ("", "file", "sqlite")
+_HERE = ("", "file")
 
 
 def track_build(made: Made) -> str:
@@ -111,7 +112,7 @@ def track_stages(stages: Sequence[Stage], program: str, track: str, note: str = 
     if not keep_words and any(stage.spoken for stage in stages):
         lines.insert(
             0,
-            f"The store {_plain(run.uri)} is not on this machine, so words of the recordings were "
+            f"The store {shown(run.uri)} is not on this machine, so words of the recordings were "
             "not logged to it; track=words logs them.",
         )
     return "\n".join(lines)
@@ -127,12 +128,6 @@ def _is_here(address: str) -> bool:
     parts = urlsplit(address)
     known = parts.scheme in _HERE or parts.scheme.startswith("sqlite")
     return known or (bool(parts.hostname) and is_this_machine(parts.hostname))
-
-
-def _plain(address: str) -> str:
-    """An address without a name or key in it."""
-    parts = urlsplit(address)
-    return parts._replace(netloc=parts.hostname or "").geturl() if parts.username else address
 
 
 def _staged(files: Mapping[str, Path], folder: Path) -> None:

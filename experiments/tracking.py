@@ -26,10 +26,8 @@ from experiments.processes import as_words, from_words, is_gone, this_process
 from experiments.settings import ROOT
 from experiments.store import (
     TrackingError,
-    default_experiment,
     experiment_of,
     is_server,
-    one_at_a_time,
     open_store,
     store_uri,
     told,
@@ -42,11 +40,9 @@ __all__ = [
     "TrackedRun",
     "TrackingError",
     "completed_run",
-    "default_experiment",
     "git_commit",
     "how_to_look",
     "name_after_command",
-    "one_at_a_time",
     "open_store",
     "store_uri",
     "tracked_run",

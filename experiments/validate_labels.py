@@ -23,7 +23,7 @@ from experiments.options import (
     truth,
     whole,
 )
-from experiments.settings import MOST_RESAMPLES
+from experiments.settings import CONDITIONS, MOST_RESAMPLES
 
 if TYPE_CHECKING:
     from core.dataset import Dataset
@@ -106,7 +106,7 @@ def settings_from(words: Mapping[str, str]) -> Asked:
         data=existing_folder("data", data) if data else None,
         reference=words["reference"],
         predictions=existing_folder("predictions", predictions) if predictions else None,
-        condition=one_of("condition", words["condition"], ("AO", "AT", "TO")),
+        condition=one_of("condition", words["condition"], CONDITIONS),
         resamples=whole("resamples", words["resamples"], MOST_RESAMPLES),
         seed=whole("seed", words["seed"]),
     )

@@ -7,15 +7,15 @@ people's voices and words: the caller says whether it may hold them.
 from __future__ import annotations
 
 import base64
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core.audio import RATE_HZ, AudioError, read_clip
+from core.audio import AudioError, flac, read_clip
 from core.manifest import is_nothing
+from core.predictions import labels_of
 from experiments.artifact_page import page, text
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def worst_items(predictions: pd.DataFrame, count: int) -> list[str]:
 
     The error is the distance of labels that are numbers, and otherwise 1 for a wrong one.
     """
-    labels = _labels(predictions)
+    labels = labels_of(predictions.columns)
     numbered = all(label.isdecimal() for label in labels)
     place = {label: number for number, label in enumerate(labels)}
     gold = predictions["gold"].astype(str).map(place).to_numpy(dtype=float)
@@ -81,8 +81,6 @@ def worst_items(predictions: pd.DataFrame, count: int) -> list[str]:
 
 def _sound(folder: Path, row: Mapping[Any, Any], room: int) -> tuple[str, int]:
     """A player of what a model is given, or why there is none; and the bytes it takes."""
-    import soundfile
-
     if not isinstance(row.get("audio"), str):
         return '<p class="quiet">No clip.</p>', 0
     span = [None if is_nothing(row.get(name)) else row[name] for name in ("start_s", "end_s")]
@@ -90,10 +88,7 @@ def _sound(folder: Path, row: Mapping[Any, Any], room: int) -> tuple[str, int]:
         samples = read_clip(folder / row["audio"], start_s=span[0], end_s=span[1]).samples
     except AudioError as error:
         return f'<p class="quiet">The clip cannot be played: {text(error)}</p>', 0
-    buffer = io.BytesIO()
-    # Lossless and half the size of the samples; every browser plays it.
-    soundfile.write(buffer, samples, RATE_HZ, format="FLAC", subtype="PCM_16")
-    content = buffer.getvalue()
+    content = flac(samples)
     if len(content) > room:
         return (
             f'<p class="quiet">The clip ({len(content) / 1e6:.1f} MB) is left out to keep this '
@@ -112,7 +107,7 @@ def _article(item_id: str, row: Mapping[Any, Any], said: pd.DataFrame, sound: st
         for name in ("context", "transcript")
         if isinstance(row.get(name), str) and row[name].strip()
     ]
-    labels = _labels(said)
+    labels = labels_of(said.columns)
     records = said.astype(object).to_dict("records")
     cells = "".join(_cell(record, labels, str(gold)) for record in records)
     header = "".join(f'<th scope="col">{text(record["condition"])}</th>' for record in records)
@@ -159,7 +154,3 @@ def _bars(shares: Sequence[float], labels: Sequence[str], gold: str) -> str:
         f'<svg role="img" aria-label="probabilities {text(told)}" viewBox="0 0 {width} 58" '
         f'width="{width}" height="58"><title>{text(told)}</title>{"".join(bars)}</svg>'
     )
-
-
-def _labels(predictions: pd.DataFrame) -> list[str]:
-    return [name[2:] for name in predictions.columns if name.startswith("p_")]

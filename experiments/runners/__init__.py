@@ -7,10 +7,13 @@ response file by whoever runs the model; a runner that is stopped loses none of 
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Protocol, TextIO, cast
 
 from containers.runtime.card import Card
 
@@ -19,6 +22,10 @@ from containers.runtime.card import Card
 # runs in the environment it was proven in, where that was built.
 LIGHT_FIRST = ("process", "docker")
 PINNED_FIRST = ("docker", "process")
+
+
+# What a model's process says of its own work, beside the answers.
+SUMMARY = "work.json"
 
 
 class RunnerError(RuntimeError):
@@ -94,6 +101,16 @@ class Runner(Protocol):
     def run(self, job: Job) -> None:
         """Raises RunnerError."""
         ...
+
+
+@contextmanager
+def said_to(job: Job) -> Iterator[TextIO]:
+    """Where a runner that has no process of the model's writes what it has to say."""
+    if job.log is None:
+        yield sys.stderr
+        return
+    with job.log.open("a", encoding="utf-8") as stream:
+        yield stream
 
 
 def runner(name: str, card: Card, site: Site = HERE) -> tuple[str, Runner]:

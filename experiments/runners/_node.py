@@ -49,7 +49,6 @@ class Facts:
         host: its name.
         card, code: digests of the model's card and of all files it runs with.
         refusals: by runner, why it cannot take the model; those that can are not in it.
-        runners: those looked at.
         image: of the docker runner; "" where that cannot.
         gpus_gb: memory of each GPU.
     """
@@ -58,7 +57,6 @@ class Facts:
     card: str
     code: str
     refusals: dict[str, str] = field(default_factory=dict)
-    runners: tuple[str, ...] = ()
     image: str = ""
     gpus_gb: tuple[float, ...] = ()
 
@@ -142,7 +140,6 @@ def facts(model: str, runners: Sequence[str] = ("process", "docker")) -> Facts:
         card=card.digest,
         code=images.source_digest(model),
         refusals=known,
-        runners=tuple(runners),
         image=docker.image(card) if "docker" in runners and "docker" not in known else "",
         gpus_gb=tuple(gpus.sizes_gb()) if runners else (),
     )
@@ -161,7 +158,7 @@ class Keeper:
         # A container reads them as another user.
         self._folder.chmod(0o755)
         (self._folder / REQUESTS).write_bytes(requests)
-        told = {**asdict(order), "gpus": _gpus([str(gpu) for gpu in ray.get_gpu_ids()], order)}
+        told = {**asdict(order), "gpus": _gpus([str(gpu) for gpu in ray.get_gpu_ids()])}
         (self._folder / ORDER).write_text(json.dumps(told))
         self._read = 0
         with (self._folder / LOG).open("wb") as log:
@@ -232,7 +229,7 @@ class Keeper:
         )
 
 
-def _gpus(given: Sequence[str], order: Order) -> str:
+def _gpus(given: Sequence[str]) -> str:
     """The GPUs Ray gave this shard, as `-P gpus=` would name them."""
     if not given:
         return "auto"

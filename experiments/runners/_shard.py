@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from containers.runtime.card import Card, read_card
+from core.replacing import replace_text
 from experiments.parent import Stopped, end_on_signal, end_with_parent
-from experiments.runners import Job, RunnerError
+from experiments.runners import SUMMARY, Job, RunnerError
 from experiments.runners._node import ENDED, ORDER, REQUESTS, RESPONSES, UNFIT, facts
 from experiments.runners._store import StoreError, fetch_clips, fetch_weights
 from experiments.settings import ROOT
@@ -116,10 +117,8 @@ def _ended(folder: Path, code: int, failure: str = "") -> int:
     said: dict[str, Any] = {"failure": failure}
     # A runtime that was killed leaves no summary.
     with suppress(OSError, ValueError):
-        said |= json.loads((folder / "work.json").read_bytes())
-    part = folder / f"{ENDED}.part"
-    part.write_text(json.dumps(said))
-    part.replace(folder / ENDED)
+        said |= json.loads((folder / SUMMARY).read_bytes())
+    replace_text(folder / ENDED, json.dumps(said))
     return code
 
 

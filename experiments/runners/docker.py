@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from containers.runtime.card import Card
 from experiments import images
 from experiments.gpus import check_memory
-from experiments.runners import HERE, Job, RunnerError, Site
+from experiments.runners import HERE, SUMMARY, Job, RunnerError, Site
 from experiments.runners._ends import GOES_ON, sentence
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ MEMORY_SHARE = 0.9
 SHM_BYTES = 1 << 30
 STOP_GRACE_S = 15
 NOBODY = (65534, 65534)
-# Beside the answers: what the runtime says of its work, and what it and its packages print.
-SUMMARY, LOG = "work.json", "model.log"
+# Beside the answers: what the runtime and its packages print.
+LOG = "model.log"
 # Where the container finds each thing.
 REQUESTS, RESPONSES, AUDIO, WEIGHTS = (
     "/data/requests.jsonl",

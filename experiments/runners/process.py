@@ -18,13 +18,11 @@ from importlib.util import find_spec
 
 from containers.runtime.card import Card
 from experiments.gpus import check_memory
-from experiments.runners import HERE, Job, RunnerError, Site
+from experiments.runners import HERE, SUMMARY, Job, RunnerError, Site
 from experiments.runners._ends import sentence
 from experiments.settings import ROOT
 
 GRACE_S = 10.0
-# What the runtime says of its own work at the end, beside the answers.
-SUMMARY = "work.json"
 
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|COOKIE|SESSION|_AUTH", re.IGNORECASE)
 

@@ -10,9 +10,7 @@ under the same ids: a run may be begun with one and finished with the other.
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from typing import Any, TextIO
 
 from containers.runtime.answered import Answered
@@ -20,7 +18,8 @@ from containers.runtime.answers import AnswerFile, BusyError
 from containers.runtime.card import Card
 from containers.runtime.progress import Progress
 from containers.runtime.request_file import RequestFile
-from experiments.runners import HERE, Job, RunnerError, Site
+from core.replacing import replace_text
+from experiments.runners import HERE, SUMMARY, Job, RunnerError, Site, said_to
 from experiments.runners._cluster import (
     Place,
     ask_of,
@@ -35,8 +34,6 @@ from experiments.runners._node import Order, facts
 from experiments.runners._store import StoreError, push_clips
 from experiments.runners._workload import Workload, read_workload
 from experiments.settings import ROOT
-
-SUMMARY = "work.json"
 
 _places: dict[tuple[str, Site], Place] = {}
 
@@ -65,7 +62,7 @@ def run(job: Job) -> None:
         answers = AnswerFile(job.responses)
     except BusyError as error:
         raise RunnerError(str(error)) from error
-    with signals_as_sent(), closing(answers), _log(job) as log:
+    with signals_as_sent(), closing(answers), said_to(job) as log:
         work = read_workload(job.requests, job.audio, Answered(job.responses).is_final)
         if not len(work):
             return
@@ -133,15 +130,6 @@ def _order(job: Job, found: Place) -> Order:
     )
 
 
-@contextmanager
-def _log(job: Job) -> Iterator[TextIO]:
-    if job.log is None:
-        yield sys.stderr
-        return
-    with job.log.open("a", encoding="utf-8") as stream:
-        yield stream
-
-
 def _summarise(dispatch: Dispatch) -> None:
     """What was done, where, and what the runtimes say of it, beside the answers."""
     job, progress = dispatch.job, dispatch.progress
@@ -166,8 +154,7 @@ def _summarise(dispatch: Dispatch) -> None:
         **_footprint(told),
         "ended": "done" if not dispatch.ledger.left else "stopped",
     }
-    beside = job.responses.with_name(SUMMARY)
-    beside.write_text(json.dumps({"summary": summary}) + "\n", encoding="utf-8")
+    replace_text(job.responses.with_name(SUMMARY), json.dumps({"summary": summary}) + "\n")
 
 
 def _footprint(told: list[dict[str, Any]]) -> dict[str, Any]:

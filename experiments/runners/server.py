@@ -14,11 +14,10 @@ from __future__ import annotations
 
 import json
 import queue
-import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
@@ -35,14 +34,13 @@ from containers.runtime.replies import Stamp, failure
 from containers.runtime.request_file import RequestFile
 from core.protocol import Request, Response, digest
 from core.replacing import replace_text
-from experiments.runners import HERE, Job, RunnerError, Site
+from experiments.runners import HERE, SUMMARY, Job, RunnerError, Site, said_to
 from experiments.runners._asking import Asker
 from experiments.runners._chat import Dialect
 from experiments.runners._endpoint import Endpoint
 from experiments.runners._hearing import check_server_hears
 from experiments.runners._pace import Pace
 
-SUMMARY = "work.json"
 CANARY_CLIPS = 8
 # The weights are somebody else's: in which numbers they are computed is not told.
 AS_SERVED = "as served"
@@ -126,7 +124,7 @@ def _ask_all(job: Job, answers: AnswerFile, requests: RequestFile) -> None:
     stamp = Stamp(job.card.digest, image(job.card, job.site), AS_SERVED)
     good, bad = measured(answers.pending(requests.placed()), job.card, job.audio, stamp)
     asked = len(good) + len(bad)
-    with _log(job) as log:
+    with said_to(job) as log:
         _say_what_leaves(endpoint, good, log)
         progress = Progress(asked, sum(entry.audio_s for entry in good), log)
         asker = Asker(endpoint, dialect, job.card, stamp, Pace())
@@ -208,15 +206,6 @@ def _canary(job: Job, asker: Asker, good: Sequence[Sized]) -> Hearing | None:
             return check_server_hears(asker, prompt, list(clips.values()), Path(folder))
     except DeafError as error:
         raise RunnerError(f"{job.card.name} at {asker.endpoint.url}: {error}") from error
-
-
-@contextmanager
-def _log(job: Job) -> Iterator[TextIO]:
-    if job.log is None:
-        yield sys.stderr
-        return
-    with job.log.open("a", encoding="utf-8") as stream:
-        yield stream
 
 
 def _say_what_leaves(endpoint: Endpoint, good: Sequence[Sized], log: TextIO) -> None:
