@@ -76,9 +76,20 @@ def grown(place, size):
     subprocess.run(["mount", "-o", f"remount,size={size}", str(place)], check=True)
 
 
+def file_size(folder, name):
+    (path,) = folder.rglob(name)
+    return path.stat().st_size
+
+
 def test_a_full_disk_is_said_and_with_more_room_the_run_goes_on(tmp_path, turns, small_disk):
     words = ("--model", "null", "--conditions", "TO", "--data", str(turns), "--resamples", "20")
+    ended(tmp_path, "evaluate", *words, "--output", str(tmp_path / "roomy"))
     words += ("--output", str(small_disk / "out"))
+    # Room for the requests, twice, for what was planned, a quarter of them, and half the answers.
+    requests, answers = (
+        file_size(tmp_path / "roomy", f"{n}.jsonl") for n in ("requests", "responses")
+    )
+    grown(small_disk, 2 * requests + requests // 4 + answers // 2)
     full = ended(tmp_path, "evaluate", *words)
     kept = answered(small_disk)
     grown(small_disk, "50m")
