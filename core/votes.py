@@ -14,7 +14,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from itertools import accumulate
 from typing import TypeVar
 
-import numpy as np
+from core.seeds import points
 
 V = TypeVar("V", bound=Hashable)
 
@@ -92,10 +92,7 @@ def draws(
     if max(shares.values()) == reached[-1]:
         # Wherever the draw fell, it would find the only label that is left.
         return [max(shares, key=shares.__getitem__)] * len(seeds)
-    # What Generator.choice does with p, without its checks, which take longer than the draw.
-    reached = [share / reached[-1] for share in reached]
-    points = [np.random.default_rng(seed).random() for seed in seeds]
-    return [labels[bisect_right(reached, point)] for point in points]
+    return [labels[bisect_right(reached, points(seed, 1)[0] * reached[-1])] for seed in seeds]
 
 
 def majority(votes: Sequence[V | None]) -> V | None:

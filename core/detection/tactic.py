@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from core.detection.questions import TEMPERATURE, TOP_P, VOTES
 from core.predictions import distribution, unusable
 from core.protocol import Response
-from core.seeds import generator, seed_of
+from core.seeds import points, seed_of
 from core.votes import sampling_distribution
 
 NONE = "none"
@@ -91,7 +91,7 @@ def orders(
     found = []
     for seed in seeds:
         # The largest of log p + Gumbel noise is a draw by p; in order, draws without putting back.
-        noise = generator(seed, "order").gumbel(size=len(shares)).tolist()
+        noise = (-math.log(-math.log(point)) for point in points(seed, len(shares)))
         drawn = {
             option: weight + by for option, weight, by in zip(shares, weights, noise, strict=True)
         }

@@ -15,7 +15,6 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from core.detection.questions import TEMPERATURE, TOP_P, VOTES, letters
 from core.parsing import Parsed, verdict, yes_no
@@ -117,9 +116,6 @@ def _drawn(orders: Sequence[Response | None], seed: int) -> Verdict:
     )
 
 
-# A run judges a dialogue when it plans what to ask next and again for its table; a seeded
-# generator takes longer to make than everything else in a verdict.
-@lru_cache(maxsize=2**14)
 def _votes(yes: float, no: float, seed: int) -> tuple[str, ...]:
     logs = {label: math.log(p) if p else -math.inf for label, p in (("YES", yes), ("NO", no))}
     seeds = [seed_of(seed, "vote", str(vote)) for vote in range(VOTES)]
