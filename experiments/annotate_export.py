@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         folder = existing_folder("data", said["data"])
         output = _output(said["output"])
         made = _round(said, folder)
-        _keep_another(output, made.key)
+        _keep_handed_out(output, made.key)
     except OptionError as error:
         print(f"annotate_export: {error}", file=sys.stderr)
         return 2
@@ -186,22 +186,14 @@ def _part(path: Path, start: float, end: float) -> bytes:
     return flac(recording.samples)
 
 
-def _keep_another(output: Path, key: Key) -> None:
-    """Refuse to overwrite the key to workbooks that may be with annotators already."""
-    from validation.annotation_key import KeyFileError, read_key
+def _keep_handed_out(output: Path, key: Key) -> None:
+    from experiments.annotation_workbook import TABS
+    from experiments.handed_out import keep_handed_out
+    from validation.annotation_key import read_key
 
-    path = output / KEY_FILE
-    if not path.exists():
-        return
-    try:
-        same = read_key(path) == key
-    except KeyFileError:
-        same = False
-    if not same:
-        raise OptionError(
-            f"output: {path} is the key of another round, whose answers nobody could read without "
-            "it; give another folder."
-        )
+    workbooks = (output / "annotators").glob("*/*.xlsx")
+    place = output / KEY_FILE
+    keep_handed_out(place, key, read_key, workbooks, sheets=list(TABS.values()), column="C")
 
 
 def write_round(made: Round, output: Path, audio_url: str) -> None:

@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not said["output"] or (output.exists() and not output.is_dir()):
             raise OptionError(f"output: expected a folder, found {said['output']!r}.")
         made = _round(said, folder)
-        _keep_another(output, made.key)
+        _keep_handed_out(output, made.key)
     except OptionError as error:
         return _sorry(2, error)
     from experiments.output_lock import FolderInUseError, disk_sentence, only_one
@@ -136,26 +136,13 @@ def _is_time(value: object) -> bool:
     return isinstance(value, int | float) and value == value
 
 
-def _keep_another(output: Path, key: RatingKey) -> None:
-    """Refuse to overwrite the key to sheets that may be with experts already."""
-    from validation.rating_sheets import SheetError, read_key
+def _keep_handed_out(output: Path, key: RatingKey) -> None:
+    from experiments.handed_out import keep_handed_out
+    from experiments.rating_workbook import SHEET
+    from validation.rating_sheets import read_key
 
-    path = output / KEY_FILE
-    if not path.exists():
-        return
-    try:
-        same = read_key(path) == key
-    except SheetError:
-        same = False
-    if not same:
-        raise OptionError(
-            f"output: {path} is the key of another round, whose ratings nobody could read without "
-            "it; give another folder."
-        )
-    if filled := sorted((output / "experts").glob("*/*.xlsx")):
-        raise OptionError(
-            f"output: {filled[0]} is there and may be filled in; give another folder, or delete it."
-        )
+    workbooks = (output / "experts").glob("*/*.xlsx")
+    keep_handed_out(output / KEY_FILE, key, read_key, workbooks, sheets=[SHEET], column="E")
 
 
 def write_round(made: Round, output: Path, audio_url: str) -> None:

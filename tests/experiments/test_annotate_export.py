@@ -105,6 +105,19 @@ def test_the_same_export_again_is_the_same_and_another_needs_another_folder(tmp_
     assert "is the key of another round" in capsys.readouterr().err
 
 
+def test_a_workbook_somebody_began_to_fill_in_is_not_written_over(tmp_path, capsys):
+    assert export(tmp_path) == 0
+    workbook = sorted(tmp_path.glob("annotators/*/*.xlsx"))[1]
+    book = load_workbook(workbook)
+    book["Audio Only"]["C2"] = "Yes"
+    book.save(workbook)
+    before = workbook.read_bytes()
+
+    assert export(tmp_path) == 2
+    assert f"{workbook} has 1 answer in it" in capsys.readouterr().err
+    assert workbook.read_bytes() == before
+
+
 def test_an_odd_transcript_is_told(tmp_path, capsys):
     data = tmp_path / "data"
     shutil.copytree(DEMO, data)

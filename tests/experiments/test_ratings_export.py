@@ -217,11 +217,21 @@ def test_sessions_are_drawn_whole(export, tmp_path):
     assert len(key.turns) == 2
 
 
-def test_sheets_that_may_be_filled_in_are_not_written_over(export, tmp_path, capsys):
+def test_sheets_with_ratings_in_them_are_not_written_over(export, tmp_path, capsys):
     export()
+    assert export() == 0
+    sheet = tmp_path / "round" / "experts" / "expert_2" / "expert_2.xlsx"
+    book = openpyxl.load_workbook(sheet)
+    book["Ratings"]["E3"] = 4
+    book.save(sheet)
+    before = sheet.read_bytes()
 
     assert export() == 2
-    assert "is there and may be filled in" in capsys.readouterr().err
+    assert f"{sheet} has 1 answer in it" in capsys.readouterr().err
+    sheet.write_bytes(b"not a workbook")
+    assert export() == 2
+    assert "cannot be read; give another folder" in capsys.readouterr().err
+    sheet.write_bytes(before)
     assert export(seed=1) == 2
     assert "is the key of another round" in capsys.readouterr().err
 
