@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from experiments.cbt_turns import padding
 from experiments.options import (
     TRACK,
     TRACK_CHOICES,
@@ -94,7 +95,6 @@ FROM_SCRATCH = (
     *("model", "runner", "endpoint", "served_model", "runs", "embedder"),
     *("max_requests", "price", "dry_run", "stages"),
 )
-MOST_PADDING_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -162,11 +162,7 @@ def main(
 def asked(said: dict[str, str]) -> Build:
     """The options, checked; raises OptionError for the first that is wrong."""
     _only(said, FROM_SCRATCH, "leave release= out to make turns and labels from recordings")
-    padding_s = amount("padding", said["padding"])
-    if padding_s > MOST_PADDING_S:
-        raise OptionError(
-            f"padding: expected at most {MOST_PADDING_S:g} seconds, found {said['padding']!r}."
-        )
+    padding_s = padding(said["padding"])
     output = Path(said["output"]).expanduser()
     if output.exists() and not output.is_dir():
         raise OptionError(f"output: {said['output']!r} is a file; give a folder.")

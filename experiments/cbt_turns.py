@@ -91,13 +91,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _sorry(1, disk_sentence(error, asked.output))
 
 
+def padding(said: str) -> float:
+    """Seconds kept around a turn; raises OptionError for more than a turn may gain."""
+    seconds = amount("padding", said)
+    if seconds > MOST_PADDING_S:
+        raise OptionError(f"padding: expected at most {MOST_PADDING_S:g} seconds, found {said!r}.")
+    return seconds
+
+
 def asked_from(said: Mapping[str, str]) -> Asked:
     """The options, checked, folders of earlier stages last; OptionError for the first wrong one."""
-    padding_s = amount("padding", said["padding"])
-    if padding_s > MOST_PADDING_S:
-        raise OptionError(
-            f"padding: expected at most {MOST_PADDING_S:g} seconds, found {said['padding']!r}."
-        )
+    padding_s = padding(said["padding"])
     services = ("offline", "claude", "endpoint")
     if said["roles"] not in services:
         existing_file("roles", said["roles"])

@@ -8,12 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from core.datasets.turns_card import said
 from experiments.credentials import shown
 from experiments.experiment_names import BUILDS
-from experiments.offline import is_this_machine
+from experiments.store_place import is_here, stays_here
 from experiments.tracking import Record, TrackedRun, how_to_look, tracked_run, write
 
 if TYPE_CHECKING:
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from experiments.stages import Stage
 
 PROGRAM = "experiments.build_cbt"
-_HERE = ("", "file")
 
 
 def track_build(made: Made) -> str:
@@ -77,7 +75,7 @@ def track_stages(stages: Sequence[Stage], program: str, track: str, note: str = 
         TrackingError: the store cannot be used.
     """
     with TemporaryDirectory(prefix="undertone-") as staging, tracked_run(BUILDS) as run:
-        keep_words = track == "words" or is_here(run)
+        keep_words = track == "words" or keeps_words(run)
         for stage in stages:
             files = {**stage.files, **(stage.spoken if keep_words else {})}
             _staged(files, Path(staging) / stage.name)
@@ -118,16 +116,10 @@ def track_stages(stages: Sequence[Stage], program: str, track: str, note: str = 
     return "\n".join(lines)
 
 
-def is_here(run: TrackedRun) -> bool:
+def keeps_words(run: TrackedRun) -> bool:
     """Whether a run's figures and its artifacts are kept on this machine."""
     place = run.client.get_experiment(run.experiment_id).artifact_location
-    return _is_here(run.uri) and (place.startswith("mlflow-artifacts:") or _is_here(place))
-
-
-def _is_here(address: str) -> bool:
-    parts = urlsplit(address)
-    known = parts.scheme in _HERE or parts.scheme.startswith("sqlite")
-    return known or (bool(parts.hostname) and is_this_machine(parts.hostname))
+    return is_here(run.uri) and stays_here(run.uri, place)
 
 
 def _staged(files: Mapping[str, Path], folder: Path) -> None:

@@ -220,7 +220,7 @@ def test_one_run_holds_what_every_stage_found(build, store, tmp_path):
 def test_a_store_elsewhere_gets_no_words_unless_asked(build, store, monkeypatch, capsys):
     from experiments import track_build
 
-    monkeypatch.setattr(track_build, "is_here", lambda run: False)
+    monkeypatch.setattr(track_build, "keeps_words", lambda run: False)
 
     assert build(track="true", labels="none") == 0
     assert "words of the recordings were not logged" in capsys.readouterr().out
@@ -233,25 +233,6 @@ def test_a_store_elsewhere_gets_no_words_unless_asked(build, store, monkeypatch,
     kept = [{file.path for file in client.list_artifacts(run.info.run_id, "turns")} for run in runs]
     assert ["turns/unlabelled.parquet" in paths for paths in kept] == [False, True]
     assert all("turns/rules.csv" in paths for paths in kept)
-
-
-@pytest.mark.parametrize(
-    ("address", "here"),
-    [
-        ("sqlite:////tmp/mlflow.db", True),
-        ("/data/mlruns", True),
-        ("file:///data/mlruns", True),
-        ("http://127.0.0.1:5000", True),
-        ("https://mlflow.example.org", False),
-        ("postgresql://user:key@db.example.org/mlflow", False),
-        ("s3://bucket/artifacts", False),
-        ("sqlite+pysqlcipher:///x.db", True),
-    ],
-)
-def test_where_a_store_is(address, here):
-    from experiments.track_build import _is_here
-
-    assert _is_here(address) is here
 
 
 def test_the_words_of_a_recording_come_from_its_transcript(build, tmp_path):

@@ -2,7 +2,6 @@ import pandas as pd
 import pytest
 
 from experiments import worst
-from experiments.store_place import stays_here
 from tests.experiments.kept_runs import answers, turns
 
 
@@ -55,19 +54,3 @@ def test_a_clip_that_cannot_be_decoded_says_why(tmp_path, dataset):
     (dataset.folder / "audio" / "clip.wav").write_bytes(b"no sound")
 
     assert "The clip cannot be played: " in written(tmp_path, dataset, answers(dataset, "AO"))
-
-
-@pytest.mark.parametrize(
-    ("store", "artifacts", "here"),
-    [
-        ("sqlite:///mlflow.db", "/home/a/mlruns/1/2/artifacts", True),
-        ("sqlite:///mlflow.db", "file:///home/a/mlruns", True),
-        ("sqlite:///mlflow.db", "s3://bucket/1/2", False),
-        ("http://127.0.0.1:5000", "mlflow-artifacts:/1/2/artifacts", True),
-        ("http://localhost:5000", "mlflow-artifacts:/1/2/artifacts", True),
-        ("http://lab.example:5000", "mlflow-artifacts:/1/2/artifacts", False),
-        ("http://localhost:5000", "mlflow-artifacts://lab.example/1/2", False),
-    ],
-)
-def test_voices_stay_on_this_machine(store, artifacts, here):
-    assert stays_here(store, artifacts) is here
