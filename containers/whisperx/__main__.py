@@ -33,8 +33,9 @@ def main(arguments: list[str] | None = None) -> int:
     ]
     if not todo:
         return 0
-    # pyannote reports its use over the network unless told so before its import.
+    # Both report their use over the network unless told so before their import.
     os.environ["PYANNOTE_METRICS_ENABLED"] = "0"
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     os.environ["HF_HUB_OFFLINE"] = "1"
     from containers.whisperx import pipeline
 

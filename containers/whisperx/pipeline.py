@@ -7,6 +7,7 @@ whole one is kept beside it.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -63,6 +64,8 @@ def load(weights: Path, *, device: str, precision: str, threads: int) -> Models:
             f"{weights} lacks {', '.join(missing)}; fetch them with: mlflow run . -e weights "
             "-P model=whisperx."
         )
+    # A page of words about a decoder that nothing here needs: samples are given, not files.
+    warnings.filterwarnings("ignore", r"\s*torchcodec is not installed", UserWarning)
     try:
         torch, whisperx, pyannote, yaml = (
             import_module(name) for name in ("torch", "whisperx", "pyannote.audio", "yaml")

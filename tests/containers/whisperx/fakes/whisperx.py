@@ -61,6 +61,7 @@ def load_model(
     use_auth_token=None,
 ):
     offline, reports = os.environ["HF_HUB_OFFLINE"], os.environ["PYANNOTE_METRICS_ENABLED"]
+    silent = os.environ["ORT_DISABLE_TELEMETRY"]
     token = os.environ.get("HF_TOKEN")
     note(
         "load_model",
@@ -70,6 +71,7 @@ def load_model(
         local=local_files_only,
         offline=offline,
         reports=reports,
+        silent=silent,
         token=token,
     )
     return Recogniser()
