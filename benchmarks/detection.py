@@ -32,9 +32,10 @@ import pandas as pd
 
 from benchmarks.speech import many_dialogues
 from containers.runtime.answered import Answered
+from containers.runtime.response_log import ResponseLog
 from core.datasets.mentalmanip import read_mentalmanip
 from core.detection.questions import VOTES
-from core.protocol import Request, Response, ResponseLog, write_requests
+from core.protocol import Request, Response, write_requests
 from core.tasks import PlannedRequest, task
 from experiments.planned_file import PlannedFile
 from experiments.rounds import CHUNK

@@ -11,17 +11,14 @@ title: its id is a digest and its audio files are named by content.
 from __future__ import annotations
 
 import json
-import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, TypedDict, get_args
 
 SCHEMA = 1
-_BLOCK = 1 << 16
 
 Status = Literal["ok", "refused", "unparsed", "truncated", "audio_error", "model_error", "timeout"]
 STATUSES: tuple[str, ...] = get_args(Status)
@@ -241,65 +238,9 @@ def read_responses(path: Path) -> dict[str, Response]:
     return answers
 
 
-class ResponseLog:
-    """An open response file: each append is on the disk before it returns.
-
-    Opening repairs the one damage a kill can leave, a last line without its end,
-    by cutting it off; `repaired` says how many bytes went.
-    """
-
-    def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self.repaired = _cut_unfinished_line(path)
-        is_new = not path.exists()
-        self._stream = path.open("ab")
-        if is_new:
-            _sync_folder(path.parent)
-
-    def append(self, responses: Sequence[Response]) -> None:
-        """Write a batch of answers with one fsync."""
-        lines = "".join(_line(vars(response)) for response in responses)
-        self._stream.write(lines.encode())
-        self._stream.flush()
-        os.fsync(self._stream.fileno())
-
-    def close(self) -> None:
-        self._stream.close()
-
-    def __enter__(self) -> ResponseLog:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-def _sync_folder(folder: Path) -> None:
-    # Without it a new file's answers may be on the disk and its name not. A file system that
-    # cannot do it says so, and is as safe as it gets.
-    with suppress(OSError):
-        number = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(number)
-        finally:
-            os.close(number)
-
-
-def _cut_unfinished_line(path: Path) -> int:
-    if not path.exists() or path.stat().st_size == 0:
-        return 0
-    with path.open("rb+") as stream:
-        end = size = stream.seek(0, os.SEEK_END)
-        # From the end on: the file may hold more than fits into memory.
-        while end:
-            start = max(0, end - _BLOCK)
-            stream.seek(start)
-            newline = stream.read(end - start).rfind(b"\n")
-            end = start + newline + 1
-            if newline >= 0:
-                break
-        stream.truncate(end)
-        os.fsync(stream.fileno())
-    return size - end
+def response_line(response: Response) -> str:
+    """The line an answer is kept as, its end included; ValueError for a number that is none."""
+    return _line(vars(response))
 
 
 def _line(record: dict[str, Any]) -> str:

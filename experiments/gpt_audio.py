@@ -18,7 +18,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
-from core.protocol import Request, Response, ResponseLog, digest
+from containers.runtime.response_log import ResponseLog
+from core.protocol import Request, Response, digest
 from experiments.offline import is_this_machine
 from experiments.runners import RunnerError
 from experiments.sdk_calls import TIMEOUT_S, AskError, EmptyAnswerError, patiently

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from containers.runtime.answered import Answered
-from core.protocol import Request, Response, ResponseLog
+from containers.runtime.response_log import ResponseLog
+from core.protocol import Request, Response
 
 R = TypeVar("R")
 

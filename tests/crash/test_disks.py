@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 from benchmarks.killable import answered, dialogues
-from core.protocol import ProtocolError, Response, ResponseLog, read_responses
+from containers.runtime.response_log import ResponseLog
+from core.protocol import ProtocolError, Response, read_responses
 from experiments.settings import ROOT
 
 pytestmark = pytest.mark.slow
@@ -162,7 +163,7 @@ def test_a_line_that_a_full_disk_cut_short_is_taken_out_and_said(tmp_path, turns
 def test_a_limit_on_the_size_of_files_cuts_a_line_and_the_next_run_goes_on(tmp_path):
     path = tmp_path / "responses.jsonl"
     code = (
-        "import sys; from core.protocol import Response, ResponseLog; from pathlib import Path\n"
+        "import sys; from core.protocol import Response; from pathlib import Path\n"
         "log = ResponseLog(Path(sys.argv[1]))\n"
         "for number in range(1000): log.append([Response(str(number), 'ok', text='3')])\n"
     )

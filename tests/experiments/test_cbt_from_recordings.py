@@ -6,9 +6,10 @@ import mlflow
 import pandas as pd
 import pytest
 
+from containers.runtime.response_log import ResponseLog
 from core.dataset import read_dataset
 from core.datasets.fetching import FetchError
-from core.protocol import Response, ResponseLog, read_requests, read_responses
+from core.protocol import Response, read_requests, read_responses
 from core.ssr import examples
 from experiments import build_cbt
 from experiments.cbt_from_recordings import listed

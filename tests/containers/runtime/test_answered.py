@@ -6,7 +6,8 @@ import tracemalloc
 import pytest
 
 from containers.runtime.answered import Answered
-from core.protocol import ProtocolError, Response, ResponseLog, read_responses
+from containers.runtime.response_log import ResponseLog
+from core.protocol import ProtocolError, Response, read_responses
 
 
 def answers(path, *responses):

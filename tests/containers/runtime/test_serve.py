@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from core.protocol import Response, ResponseLog
+from containers.runtime.response_log import ResponseLog
+from core.protocol import Response
 
 
 def test_every_request_is_answered_and_the_summary_counts_them(case, asked):
