@@ -48,7 +48,7 @@ def ask(asked: Asked, run: Callable[[Job], None] | None = None) -> str:
     items = validated(read_table(table), spoken.unlabelled(), str(table))
     items = items.head(asked.limit or len(items))
     asked.output.mkdir(parents=True, exist_ok=True)
-    way = _to_openai(asked) if is_gpt_audio(asked.model) else _to_a_model(asked, run)
+    way = way_to(asked, run)
     clips, silent = _clips(items, asked)
     planned = describing.plan(
         items,
@@ -126,6 +126,11 @@ class Way:
     digest: str
     host: str
     run: Callable[[Sequence[Request]], None]
+
+
+def way_to(asked: Asked, run: Callable[[Job], None] | None = None) -> Way:
+    """How the model asked for is reached; RunnerError where nothing here can."""
+    return _to_openai(asked) if is_gpt_audio(asked.model) else _to_a_model(asked, run)
 
 
 def _to_openai(asked: Asked) -> Way:

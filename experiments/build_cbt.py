@@ -205,6 +205,7 @@ def _from_scratch(
     """Without a release; raises OptionError for the first value that is wrong."""
     from experiments.cbt_from_recordings import Scratch, from_recordings
     from experiments.output_lock import FolderInUseError, disk_sentence, only_one
+    from experiments.runners import RunnerError
     from experiments.tracking import TrackingError
 
     if not said["recordings"]:
@@ -233,7 +234,7 @@ def _from_scratch(
     try:
         with only_one(scratch.stages, "build_cbt"):
             return from_recordings(scratch, fetch=fetch, transcriber=transcriber, run=run)
-    except (FolderInUseError, TrackingError) as error:
+    except (RunnerError, FolderInUseError, TrackingError) as error:
         return _sorry(1, error)
     except OSError as error:
         return _sorry(1, disk_sentence(error, scratch.stages))

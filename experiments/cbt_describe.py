@@ -131,6 +131,15 @@ def _tracked(asked: Asked) -> None:
 
 def asked_from(said: Mapping[str, str]) -> Asked:
     """The options, checked, folders of earlier stages last; OptionError for the first wrong one."""
+    asked = options_of(said)
+    existing_folder("turns", said["turns"])
+    if not (asked.turns / "unlabelled.parquet").is_file():
+        raise OptionError(f"turns: {said['turns']!r} has no unlabelled.parquet; run cbt_turns.")
+    return asked
+
+
+def options_of(said: Mapping[str, str]) -> Asked:
+    """The options, checked, without a look at what an earlier stage makes."""
     from experiments.gpt_audio import is_gpt_audio
     from experiments.settings import models, runners
 
@@ -151,7 +160,7 @@ def asked_from(said: Mapping[str, str]) -> Asked:
             f"model: {model} is asked by OpenAI's SDK; leave runner= and endpoint= out "
             "(OPENAI_BASE_URL names another server)."
         )
-    asked = Asked(
+    return Asked(
         turns=Path(said["turns"]).expanduser(),
         model=model if is_gpt_audio(model) else one_of("model", model, models()),
         kind=one_of("ask", said["ask"], ("descriptions", "scores")),
@@ -173,10 +182,6 @@ def asked_from(said: Mapping[str, str]) -> Asked:
         output=Path(said["output"]).expanduser(),
         track=one_of("track", said["track"], TRACK_CHOICES),
     )
-    existing_folder("turns", said["turns"])
-    if not (asked.turns / "unlabelled.parquet").is_file():
-        raise OptionError(f"turns: {said['turns']!r} has no unlabelled.parquet; run cbt_turns.")
-    return asked
 
 
 def _sorry(code: int, why: object) -> int:

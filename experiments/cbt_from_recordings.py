@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -68,9 +69,15 @@ def from_recordings(
 
     Raises:
         OptionError: a list of recordings that is none.
+        RunnerError: the model that describes cannot be run here.
         TrackingError: the store cannot be used.
     """
+    from experiments.asking import way_to
+
     check(asked.said)
+    if asked.labels != "none":
+        # Hours of transcribing for a model that nothing here can run would be hours lost.
+        way_to(cbt_describe.options_of(_with_defaults(cbt_describe, _DESCRIBED, asked.said)), run)
     recordings, lost = _recordings(asked, fetch)
     words = asked.folder("words")
     code = cbt_words.main(_words(asked, _WORDS, recordings=recordings, output=words), transcriber)
@@ -109,8 +116,7 @@ def check(said: Mapping[str, str]) -> None:
         (cbt_describe, _DESCRIBED),
         (cbt_labels, _LABELS),
     ):
-        words = {name: default for name, (default, _) in stage.OPTIONS.items()}
-        words |= {name: said[name] for name in names}
+        words = _with_defaults(stage, names, said)
         if stage is cbt_turns:
             words["endpoint"] = said["roles_endpoint"]
         try:
@@ -118,6 +124,13 @@ def check(said: Mapping[str, str]) -> None:
         except OptionError as error:
             if not str(error).startswith(_LATER):
                 raise
+
+
+def _with_defaults(
+    stage: ModuleType, names: Sequence[str], said: Mapping[str, str]
+) -> dict[str, str]:
+    defaults = {name: default for name, (default, _) in stage.OPTIONS.items()}
+    return defaults | {name: said[name] for name in names}
 
 
 def _words(asked: Scratch, names: Sequence[str], **places: Path | str) -> list[str]:

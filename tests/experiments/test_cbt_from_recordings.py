@@ -241,3 +241,15 @@ def test_the_words_of_a_recording_come_from_its_transcript(build, tmp_path):
 
     words = pd.read_parquet(tmp_path / "stages" / "words" / "001.parquet")
     assert len(words) == sum(len(turn.text.split()) for turn in SESSION.turns)
+
+
+def test_a_model_that_cannot_be_run_is_told_before_anything_is_transcribed(tmp_path, capsys):
+    write_recording(tmp_path / "recordings" / "001.wav", 3.0)
+    words = {"recordings": tmp_path / "recordings", "stages": tmp_path / "stages"}
+    words |= {"model": "voxtral", "runner": "process", "output": tmp_path / "set"}
+    arguments = [word for key, value in words.items() for word in (f"--{key}", str(value))]
+
+    assert build_cbt.main(arguments, transcriber=lambda _: pytest.fail("transcribed")) == 1
+
+    assert "build_cbt: No runner can take voxtral: process:" in capsys.readouterr().err
+    assert not (tmp_path / "stages" / "words").exists()
