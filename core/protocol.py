@@ -19,9 +19,14 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict, get_args
 
 SCHEMA = 1
+# A sum of probabilities may come out this much above 1.
+ROUNDING = 1e-3
 
 Status = Literal["ok", "refused", "unparsed", "truncated", "audio_error", "model_error", "timeout"]
 STATUSES: tuple[str, ...] = get_args(Status)
+# An answer that a second try would not change. The others may be due to the machine (memory, a
+# missing file since restored), so a later run tries them again.
+FINAL = ("ok", "refused", "unparsed", "truncated")
 
 
 class ProtocolError(ValueError):
@@ -216,28 +221,6 @@ def write_requests(path: Path, requests: Iterable[Request]) -> None:
             stream.write(f"{before}{parts}{shared_of(request, own)}{own}".encode())
 
 
-def read_responses(path: Path) -> dict[str, Response]:
-    """Answers by id; a missing file holds none.
-
-    The last line of an id wins, so an item tried again replaces its failure. A
-    last line without its newline was cut by a crash and is left out.
-
-    Raises:
-        ProtocolError: naming file and line, for any other line that is not a
-            response of this schema.
-    """
-    if not path.exists():
-        return {}
-    answers: dict[str, Response] = {}
-    with path.open("rb") as stream:
-        for number, line in enumerate(stream, start=1):
-            # An unfinished last line may hold anything, and is nobody's answer.
-            if line.endswith(b"\n"):
-                response = response_of(line, f"{path}, line {number}")
-                answers[response.id] = response
-    return answers
-
-
 def response_line(response: Response) -> str:
     """The line an answer is kept as, its end included; ValueError for a number that is none."""
     return _line(vars(response))
@@ -315,6 +298,14 @@ def _is_number(value: Any) -> bool:
     return number and abs(value) <= sys.float_info.max
 
 
+def _is_amount(value: Any) -> bool:
+    return _is_number(value) and value >= 0
+
+
+def _is_logprob(value: Any) -> bool:
+    return _is_number(value) and value <= ROUNDING
+
+
 def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
@@ -331,13 +322,17 @@ _FIELDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
         ("text or null", _is_nothing_or(_is_text)),
     ),
     **dict.fromkeys(
-        ("choice_mass", "prompt_tokens", "audio_seconds", "audio_seconds_used", "latency_s"),
-        ("a finite number or null", _is_nothing_or(_is_number)),
+        ("prompt_tokens", "audio_seconds", "audio_seconds_used", "latency_s"),
+        ("a finite number from 0 on, or null", _is_nothing_or(_is_amount)),
+    ),
+    "choice_mass": (
+        "a number from 0 to 1, or null",
+        _is_nothing_or(lambda value: _is_amount(value) and value <= 1),
     ),
     "choice_logprobs": (
-        "labels with finite numbers, or null",
+        "labels with finite numbers up to 0, or null",
         _is_nothing_or(
-            lambda value: isinstance(value, dict) and all(map(_is_number, value.values()))
+            lambda value: isinstance(value, dict) and all(map(_is_logprob, value.values()))
         ),
     ),
     "fallbacks": (
@@ -387,8 +382,7 @@ def _response(record: dict[str, Any], where: str) -> Response:
     if record.get("status") not in STATUSES:
         raise ProtocolError(f"{where}: expected a status of {STATUSES}.")
     _check_fields(record, _FIELDS, where)
-    record = {**record, "fallbacks": tuple(record.get("fallbacks", ()))}
-    try:
-        return Response(**record)
-    except TypeError as error:
-        raise ProtocolError(f"{where}: {error}.") from error
+    if "id" not in record or not record.keys() <= Response.__dataclass_fields__.keys():
+        known = ", ".join(Response.__dataclass_fields__)
+        raise ProtocolError(f"{where}: expected an id and fields of {known}, found {list(record)}.")
+    return Response(**{**record, "fallbacks": tuple(record.get("fallbacks", ()))})

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from experiments.annotate_export import KEY_FILE
 from experiments.options import OptionError, existing_file, one_of, read_options, truth
 from experiments.output_lock import FolderInUseError, disk_sentence, only_one
 
@@ -26,7 +27,10 @@ if TYPE_CHECKING:
 
 OPTIONS = {
     "answers": ("", "folder of filled workbooks and Label Studio exports, or files with commas"),
-    "design": ("", "private/design.json of the export; empty for compiled CSVs"),
+    "design": (
+        "",
+        "private/design.json of the export, if answers is not its folder; none for compiled CSVs",
+    ),
     "modality": ("auto", "of a compiled CSV whose name does not say: text or audio"),
     "adjudication": ("", "CSV with columns item, rater, rating (and modality): decides ties"),
     "skip_invalid": ("false", "true writes the valid ratings and lists the others as left out"),
@@ -71,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         adjudication = (
             existing_file("adjudication", said["adjudication"]) if said["adjudication"] else None
         )
-        collected = _collected(said["design"], files, modality)
+        collected = _collected(said["design"] or _own_design(said["answers"]), files, modality)
         before = consensus_of(collected)
         after, wrong, notes = _adjudicated(collected, before, adjudication)
     except OptionError as error:
@@ -102,6 +106,12 @@ def answer_files(said: str) -> list[Path]:
             raise OptionError(f"answers: {said!r} holds no files.")
         return files
     return [existing_file("answers", name.strip()) for name in said.split(",")]
+
+
+def _own_design(answers: str) -> str:
+    """The design of a round whose whole folder is given; "" where there is none."""
+    path = Path(answers).expanduser() / KEY_FILE
+    return str(path) if answers and path.is_file() else ""
 
 
 def _collected(design: str, files: Sequence[Path], modality: str) -> Collected:

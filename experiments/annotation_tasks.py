@@ -77,6 +77,9 @@ def read_export(path: Path, annotators: Sequence[str]) -> Read:
             return _refused(path, "tasks made by annotate_export for one of its annotators", found)
         given, instead = _given(task)
         answers.append(_answer(path.name, data, place, given, instead))
+    if not any("annotations" in task or CHOICE in task for task in said):
+        note = f"{path.name}: not read; tasks as they were handed out, without an answer."
+        return Read("", (), (), (), (note,))
     owners = list(dict.fromkeys(each.annotator for each in answers))
     if len(owners) > 1:
         return _refused(path, "the tasks of one annotator", " and ".join(owners))

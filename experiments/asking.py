@@ -16,11 +16,12 @@ import pandas as pd
 from containers.runtime.answers import AnswerFile, BusyError
 from containers.runtime.card import Card, read_card
 from containers.runtime.loop import FAILURES
+from containers.runtime.response_log import read_responses
 from core import describing
 from core.audio import AudioError, prepare_clips
 from core.dataset import check_inside
 from core.prompts import template
-from core.protocol import Request, Response, digest, read_responses, write_requests
+from core.protocol import Request, Response, digest, write_requests
 from core.replacing import replacing
 from experiments import gpt_audio
 from experiments.gpt_audio import is_gpt_audio

@@ -60,7 +60,11 @@ OPTIONS = {
     ),
     "output": ("outputs/cbt-audio", "dataset folder to write"),
     "name": ("cbt-audio", "the dataset's name"),
-    "synthetic": ("false", "true where the recordings are nobody's voices"),
+    "synthetic": (
+        "auto",
+        "true where the recordings are nobody's voices; auto: where a recording has the true "
+        "turns beside it that render_sessions writes",
+    ),
     "asr": ("offline", "from scratch: offline (here, on the CPU) or whisperx (in its image)"),
     "transcripts": ("", "from scratch: folder of WhisperX's <session>.json, in place of asr"),
     "speakers": ("", "from scratch, of whisperx: how many there are, 2 or 2-3"),
@@ -183,9 +187,17 @@ def asked(said: dict[str, str]) -> Build:
         skip_invalid=truth("skip_invalid", said["skip_invalid"]),
         output=output,
         name=said["name"],
-        synthetic=truth("synthetic", said["synthetic"]),
+        synthetic=_is_synthetic(said["synthetic"], said["recordings"]),
         track=one_of("track", said["track"], TRACK_CHOICES),
     )
+
+
+def _is_synthetic(said: str, recordings: str) -> bool:
+    from core.speech.true_turns import SIDECAR
+
+    if said != "auto":
+        return truth("synthetic", said)
+    return bool(recordings) and any(Path(recordings).expanduser().glob(f"*{SIDECAR}"))
 
 
 def _only(said: Mapping[str, str], others: Sequence[str], advice: str) -> None:
@@ -220,6 +232,8 @@ def _from_scratch(
     # Not over a build of the release.
     for name, own in (("output", "outputs/cbt-own"), ("name", "cbt-own")):
         said = {**said, name: own} if said[name] == OPTIONS[name][0] else said
+    synthetic = _is_synthetic(said["synthetic"], said["recordings"])
+    said = {**said, "synthetic": str(synthetic).lower()}
     scratch = Scratch(
         said=said,
         recordings=place,

@@ -88,7 +88,19 @@ class Asked(Generic[T]):
         planned = self.planned.of(number)
         unplayable = undecodable(planned, self.ways)
         answers = self.answers.of(e.request.id for e in planned if e.request.id not in unplayable)
+        for answer in answers.values():
+            self._assert_of_this_model(answer)
         return Chunk(self.items_of(number), self.ways, planned, answers | unplayable)
+
+    def _assert_of_this_model(self, answer: Response) -> None:
+        """An id is a digest of the model too: another model's answer under it was put there."""
+        for name, ours in (("card", self.plan.card.digest), ("image", self.plan.image)):
+            if (theirs := getattr(answer, name)) not in (None, ours):
+                raise RunnerError(
+                    f"{self.answers.path}: the answer to {answer.id} has another {name} than "
+                    f"this run ({theirs:.20}, not {ours:.20}); take out its line, and it is asked "
+                    "again."
+                )
 
     def items_of(self, number: int) -> pd.DataFrame:
         return self.items.iloc[number * CHUNK : (number + 1) * CHUNK]

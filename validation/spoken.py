@@ -23,7 +23,7 @@ def words() -> pa.DataFrameSchema:
             "speaker": column(NAME, nullable=True),
             "probability": column(PROBABILITY, nullable=True),
         },
-        [_not_before("segment_end_s", "segment_start_s")],
+        [_not_before("segment_end_s", "segment_start_s"), _not_before("end_s", "start_s")],
     )
 
 
@@ -44,7 +44,9 @@ def spoken_turns() -> pa.DataFrameSchema:
 
 
 def _not_before(end: str, start: str) -> pa.Check:
-    return row_rule(end, (start,), f"a time not before {start}", lambda row: row[end] >= row[start])
+    return row_rule(
+        end, (start,), f"a time not before {start}", lambda row: not row[end] < row[start]
+    )
 
 
 def unlabelled() -> pa.DataFrameSchema:

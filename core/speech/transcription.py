@@ -195,8 +195,9 @@ def _library(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
+        missing = (error.name or name).replace("_", "-")
         raise SpeechError(
-            f"{name.replace('_', '-')} is not installed ({error}): pip install -e '.[build]'."
+            f"{missing} is not installed ({error}): pip install -e '.[build]'."
         ) from error
 
 

@@ -202,7 +202,7 @@ class Asker:
         return Response(
             id=prompt.id,
             status="truncated" if cut else "ok",
-            text=whole(str((choice.get("message") or {}).get("content") or "")),
+            text=whole(_text((choice.get("message") or {}).get("content"))),
             reason=cut,
             finish_reason=finish,
             choice_logprobs=logprobs and {k: _bounded(v) for k, v in logprobs.items()},
@@ -216,6 +216,17 @@ class Asker:
             precision=self.stamp.precision,
             fallbacks=tuple(dict.fromkeys(names)),
         )
+
+
+def _text(content: object) -> str:
+    """An answer's words: a text, none, or a list of text parts; ValueError for anything else."""
+    if isinstance(content, list) and all(
+        isinstance(part, dict) and isinstance(part.get("text"), str) for part in content
+    ):
+        return "".join(part["text"] for part in content)
+    if content is not None and not isinstance(content, str):
+        raise ValueError(f"its content is no text but {content!r:.60}")
+    return content or ""
 
 
 def _kind(outcome: Reply | ServerError) -> str:

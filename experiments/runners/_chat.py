@@ -33,6 +33,9 @@ LIKELIEST_ONLY = "logprobs_of_likeliest_tokens_only"
 LABEL_NOT_LISTED = "label_not_among_likeliest_tokens"
 LONG_FORMS_LEFT_OUT = "forms_of_several_tokens_not_scored"
 NO_LOGPROBS = "server_gives_no_logprobs"
+NOT_LOGPROBS = "logprobs_sum_to_more_than_1"
+# Some servers round to two decimals.
+MOST_ABOVE_1 = 0.02
 CONSTRAINED = "text_constrained_to_choices"
 
 
@@ -111,6 +114,8 @@ def scores(
     """
     if not first:
         return Scores(None, None, (NO_LOGPROBS,))
+    if sum(math.exp(min(value, 1.0)) for value in first.values()) > 1 + MOST_ABOVE_1:
+        return Scores(None, None, (NOT_LOGPROBS,))
     by_id = any(token.startswith(_TOKEN_ID) for token in first) and bool(dialect.forms)
     fallbacks = [] if by_id else [LIKELIEST_ONLY]
     found: dict[str, list[float]] = {}
@@ -129,16 +134,26 @@ def scores(
 
 
 def first_position(choice: Mapping[str, Any]) -> dict[str, float]:
-    """Token -> log p at the first position of a choice; {} where the server listed none."""
+    """Token -> log p at the first position of a choice; {} where the server listed none.
+
+    -inf is a token without a probability and left out.
+
+    Raises:
+        ValueError: a log-probability that is none, or two of one token.
+    """
     content = (choice.get("logprobs") or {}).get("content") or []
     if not content:
         return {}
-    entries = [content[0], *(content[0].get("top_logprobs") or [])]
-    return {
-        str(entry["token"]): float(entry["logprob"])
-        for entry in entries
-        if "token" in entry and math.isfinite(float(entry.get("logprob", math.nan)))
-    }
+    found: dict[str, float] = {}
+    for entry in (content[0], *(content[0].get("top_logprobs") or [])):
+        if "token" not in entry or "logprob" not in entry:
+            continue
+        token, logprob = str(entry["token"]), float(entry["logprob"])
+        # The chosen token is listed twice, once as such.
+        if math.isnan(logprob) or found.get(token, logprob) != logprob:
+            raise ValueError(f"the log-probability of {token!r} is {logprob}")
+        found[token] = logprob
+    return {token: logprob for token, logprob in found.items() if logprob > -math.inf}
 
 
 def _content(prompt: Prompt) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ from experiments.runners import RunnerError, Site
 KEY_VARIABLE = "UNDERTONE_API_KEY"
 CONNECT_S = 10.0
 ASK_S = 30.0
-MOST_BYTES = 64 << 20
+MOST_BYTES = 8 << 20
 _CHUNK = 1 << 16
 
 
@@ -130,11 +130,16 @@ class Endpoint:
                 f"{self.url} refuses access (status {reply.status}; {known}): "
                 f"{self.said(reply)} Set {KEY_VARIABLE} to a key of this server."
             )
-        if reply.status == 404 or 300 <= reply.status < 400:
-            elsewhere = reply.headers.get("Location", "")
+        if 300 <= reply.status < 400:
+            elsewhere = reply.headers.get("Location", "an address it does not name")
             raise RunnerError(
-                f"{self.url} has no such page (status {reply.status}{elsewhere and ', '}"
-                f"{elsewhere}): {self.said(reply)} Give the endpoint up to /v1."
+                f"{self.url} sends on to {elsewhere} (status {reply.status}), where nothing was "
+                "sent. If that is the server, give its address up to /v1."
+            )
+        if reply.status == 404:
+            raise RunnerError(
+                f"{self.url} has no such page (status 404): {self.said(reply)} Give the endpoint "
+                "up to /v1."
             )
         if reply.status == 402 or error_code(reply) == "insufficient_quota":
             raise RunnerError(f"{self.url}: the account has no quota left: {self.said(reply)}")

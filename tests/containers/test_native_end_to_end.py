@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from core.protocol import Request, read_responses, write_requests
+from containers.runtime.response_log import read_responses
+from core.protocol import Request, write_requests
 
 pytestmark = pytest.mark.models
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from core.protocol import read_responses, write_requests
+from containers.runtime.response_log import read_responses
+from core.protocol import write_requests
 from core.tasks import task
 
 pytestmark = pytest.mark.models

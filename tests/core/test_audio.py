@@ -201,7 +201,7 @@ def test_what_is_no_file_is_refused_without_waiting(tmp_path):
         (tmp_path / "none.wav", "no such file"),
         (tmp_path, "a folder or device"),
         (tmp_path / "pipe.wav", "a folder or device"),
-        (tmp_path / "zero\0byte.wav", "null byte"),
+        (tmp_path / "zero\0byte.wav", "null "),
     ]:
         with pytest.raises(AudioError) as refused:
             read_clip(path)

@@ -96,6 +96,33 @@ def test_what_a_model_thought_is_no_description():
     assert list(told["description"]) == ["The patient feels sad."]
 
 
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("3", "no words"),
+        ("Rating: 3", "1 word, not a description: 'Rating: 3'"),
+        ("Calm.", "1 word, not a description: 'Calm.'"),
+        ("The rating is 4.", "a level, not a description: 'The rating is 4.'"),
+    ],
+)
+def test_a_level_is_no_description(text, reason):
+    """Its nearest anchor would be a label that nobody gave."""
+    runs = planned(runs=1)
+    table = descriptions(runs, answers(runs, text, "Very distressed."), "m")
+
+    assert table["status"].to_list() == ["unparsed", "ok"]
+    assert table["reason"][0] == reason
+    assert table["description"].isna().to_list() == [True, False]
+
+
+def test_a_description_may_hold_a_number():
+    runs = planned(runs=1)
+    text = "The patient sounds 3 years older than he is, and weary of it all."
+    table = descriptions(runs, answers(runs, text, text), "m")
+
+    assert table["status"].to_list() == ["ok", "ok"]
+
+
 def test_scores_are_read_or_empty():
     runs = planned(kind=SCORES)
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from containers.runtime.response_log import read_responses
 from core.protocol import (
     ProtocolError,
     Request,
     read_requests,
-    read_responses,
     request_id,
     write_requests,
 )

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from benchmarks.killable import answered, dialogues
-from containers.runtime.response_log import ResponseLog
-from core.protocol import ProtocolError, Response, read_responses
+from containers.runtime.response_log import ResponseLog, read_responses
+from core.protocol import ProtocolError, Response
 from experiments.settings import ROOT
 
 pytestmark = pytest.mark.slow
@@ -164,6 +164,7 @@ def test_a_limit_on_the_size_of_files_cuts_a_line_and_the_next_run_goes_on(tmp_p
     path = tmp_path / "responses.jsonl"
     code = (
         "import sys; from core.protocol import Response; from pathlib import Path\n"
+        "from containers.runtime.response_log import ResponseLog\n"
         "log = ResponseLog(Path(sys.argv[1]))\n"
         "for number in range(1000): log.append([Response(str(number), 'ok', text='3')])\n"
     )

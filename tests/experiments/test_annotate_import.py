@@ -54,6 +54,15 @@ def test_a_second_workbook_of_one_annotator_is_not_taken_for_another(filled):
     assert "annotator_3's text, found it in annotator_3 (1).xlsx too; keep one" in faults(filled)[0]
 
 
+def test_the_whole_folder_of_a_round_has_its_design_and_tasks_without_answers(filled, capsys):
+    said = ["--answers", str(filled), "--output", str(filled.parent / "ratings")]
+
+    assert annotate_import.main(said) == 0, capsys.readouterr().err
+    told = capsys.readouterr().out
+    assert "text: 24 ratings of 24 asked for." in told
+    assert "annotator_1_text.json: not read; tasks as they were handed out, without" in told
+
+
 def test_files_that_are_neither_are_told(filled, capsys):
     (filled / "annotators" / "~$annotator_1.xlsx").write_bytes(b"x")
     (filled / "annotators" / "mail.txt").write_text("done!")

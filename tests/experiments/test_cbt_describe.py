@@ -1,8 +1,8 @@
 import pandas as pd
 import pytest
 
-from containers.runtime.response_log import ResponseLog
-from core.protocol import Response, read_requests, read_responses
+from containers.runtime.response_log import ResponseLog, read_responses
+from core.protocol import Response, read_requests
 from experiments import cbt_describe
 from experiments.settings import ROOT
 from tests.core.datasets.releases import write_recording

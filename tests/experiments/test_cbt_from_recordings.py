@@ -6,10 +6,10 @@ import mlflow
 import pandas as pd
 import pytest
 
-from containers.runtime.response_log import ResponseLog
+from containers.runtime.response_log import ResponseLog, read_responses
 from core.dataset import read_dataset
 from core.datasets.fetching import FetchError
-from core.protocol import Response, read_requests, read_responses
+from core.protocol import Response, read_requests
 from core.ssr import examples
 from experiments import build_cbt
 from experiments.cbt_from_recordings import listed
@@ -241,6 +241,16 @@ def test_the_words_of_a_recording_come_from_its_transcript(build, tmp_path):
 
     words = pd.read_parquet(tmp_path / "stages" / "words" / "001.parquet")
     assert len(words) == sum(len(turn.text.split()) for turn in SESSION.turns)
+
+
+@pytest.mark.parametrize(("sidecar", "synthetic"), [("001.turns.json", True), ("001.txt", False)])
+def test_recordings_that_were_rendered_make_a_synthetic_set(build, tmp_path, sidecar, synthetic):
+    (tmp_path / "recordings" / sidecar).write_text("{}")
+
+    assert build(synthetic="auto") == 0
+
+    told = json.loads((tmp_path / "set" / "dataset.json").read_text())
+    assert told["synthetic"] is synthetic
 
 
 def test_a_model_that_cannot_be_run_is_told_before_anything_is_transcribed(tmp_path, capsys):

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 import soundfile
 
-from core.protocol import read_responses
+from containers.runtime.response_log import read_responses
 from experiments import cbt_describe, gpt_audio, sdk_calls
 from tests.experiments.test_cbt_describe import turns  # noqa: F401
 

@@ -11,8 +11,9 @@ import pandas as pd
 import pytest
 import soundfile
 
+from containers.runtime.response_log import read_responses
 from core.exemplars import same_words
-from core.protocol import read_requests, read_responses
+from core.protocol import read_requests
 from experiments import build_manipulation
 from experiments.evaluation import carry_out, prepare
 from experiments.run_folder import held

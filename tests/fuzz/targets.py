@@ -215,9 +215,9 @@ def requests_jsonl(data: bytes, folder: Path) -> Any:
 
 
 def responses_jsonl(data: bytes, folder: Path) -> Any:
-    from containers.runtime.response_log import ResponseLog
+    from containers.runtime.response_log import ResponseLog, read_responses
     from core.predictions import distribution, unusable
-    from core.protocol import ProtocolError, read_responses
+    from core.protocol import ProtocolError
 
     path = _put(folder, "responses.jsonl", data)
     with _refused("responses.jsonl, line", ProtocolError):
@@ -271,8 +271,7 @@ def server_reply(data: bytes, folder: Path) -> Any:
     """The body of a server's answer, whatever it holds: one Response or a named error."""
     from containers.runtime.adapter import Prompt, Words
     from containers.runtime.replies import Stamp
-    from containers.runtime.response_log import ResponseLog
-    from core.protocol import read_responses
+    from containers.runtime.response_log import ResponseLog, read_responses
     from experiments.runners import RunnerError, Site
     from experiments.runners._asking import Asker
     from experiments.runners._chat import Dialect

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 import soundfile
 
-from core.protocol import Request, read_responses, write_requests
+from containers.runtime.response_log import read_responses
+from core.protocol import Request, write_requests
 
 SCRIPTED = Path(__file__).with_name("scripted") / "model.toml"
 ROOT = Path(__file__).parents[3]

@@ -6,8 +6,8 @@ import tracemalloc
 import pytest
 
 from containers.runtime.answered import Answered
-from containers.runtime.response_log import ResponseLog
-from core.protocol import ProtocolError, Response, read_responses
+from containers.runtime.response_log import ResponseLog, read_responses
+from core.protocol import ProtocolError, Response
 
 
 def answers(path, *responses):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from containers.runtime.response_log import ResponseLog
-from core.protocol import Response, read_responses
+from containers.runtime.response_log import ResponseLog, read_responses
+from core.protocol import Response
 
 
 def test_the_last_answer_of_an_id_wins(tmp_path):

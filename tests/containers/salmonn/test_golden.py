@@ -18,7 +18,8 @@ import soundfile
 
 from containers.runtime.adapter import Clip, Prompt, Words
 from containers.runtime.card import read_card
-from core.protocol import Request, read_responses, write_requests
+from containers.runtime.response_log import read_responses
+from core.protocol import Request, write_requests
 
 pytestmark = [pytest.mark.models, pytest.mark.shared]
 

@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 from containers.runtime.card import read_card
+from containers.runtime.response_log import read_responses
 from core.audio import write_clip
-from core.protocol import Request, read_responses, write_requests
+from core.protocol import Request, write_requests
 from experiments.runners import Job, Site, process, ray
 from experiments.settings import ROOT
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from containers.runtime.card import read_card
-from core.protocol import read_responses
+from containers.runtime.response_log import read_responses
 from experiments import images
 from experiments.evaluation import carry_out, prepare
 from experiments.runners import Job, RunnerError

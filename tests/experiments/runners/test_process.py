@@ -4,7 +4,8 @@ import os
 import pytest
 
 from containers.runtime.card import read_card
-from core.protocol import Request, read_responses, write_requests
+from containers.runtime.response_log import read_responses
+from core.protocol import Request, write_requests
 from experiments.runners import Job, RunnerError, process
 from experiments.settings import ROOT
 

@@ -14,7 +14,8 @@ import pytest
 import soundfile
 
 from containers.runtime.card import read_card
-from core.protocol import Request, read_responses, write_requests
+from containers.runtime.response_log import read_responses
+from core.protocol import Request, write_requests
 from experiments.runners import Job, RunnerError, Site, _asking, _pace
 from experiments.runners import server as runner
 from experiments.settings import ROOT

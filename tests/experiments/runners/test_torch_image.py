@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from core.protocol import read_responses
+from containers.runtime.response_log import read_responses
 from experiments import images
 from experiments.runners import docker as runner
 from experiments.settings import ROOT
