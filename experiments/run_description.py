@@ -6,6 +6,7 @@ whoever reads run folders (`browse`, `export`) needs no MLflow to know what they
 
 from __future__ import annotations
 
+import hashlib
 import json
 import platform
 from collections.abc import Mapping, Sequence
@@ -37,12 +38,14 @@ class RunDescription:
         written: when the run's files were last written, ISO 8601, UTC.
         parameters, tags: as MLflow has them, parameters without their `undertone.`.
         dataset: name, hash, folder, licence, source, synthetic, items.
+        predictions: sha256 of predictions.parquet; "" where it was not noted.
     """
 
     written: str
     parameters: Mapping[str, str]
     tags: Mapping[str, str]
     dataset: Mapping[str, Any]
+    predictions: str = ""
 
 
 def write_description(evaluation: Evaluation) -> None:
@@ -62,8 +65,15 @@ def write_description(evaluation: Evaluation) -> None:
             "synthetic": dataset.synthetic,
             "items": len(dataset.items),
         },
+        "predictions": file_digest(evaluation.plan.folder.predictions),
     }
     write_json(evaluation.plan.folder.description, said)
+
+
+def file_digest(path: Path) -> str:
+    """The sha256 of a file, in hex."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def read_description(path: Path) -> RunDescription:
@@ -80,7 +90,7 @@ def read_description(path: Path) -> RunDescription:
             f"{path}: expected what a run says of itself, found {error!r}. Run the same "
             "`evaluate` again: its answers are kept and the file is written anew."
         ) from error
-    return RunDescription(**known)
+    return RunDescription(**known, predictions=str(said.get("predictions", "")))
 
 
 def parameters(evaluation: Evaluation) -> dict[str, str]:

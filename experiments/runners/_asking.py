@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from threading import Lock
-from typing import Any
+from typing import Any, TextIO
 
 from containers.runtime.adapter import Prompt
 from containers.runtime.card import Card
@@ -35,6 +35,9 @@ TRIES = {"busy": 8, "server": 5, "connection": 5, "broken": 4, "timeout": 2}
 MOST_UNREACHED = 3
 # A server heard the clip as we sent it, as far as its card tells; it does not say itself.
 SECONDS_BY_CARD = "audio_seconds_used_by_card"
+OTHER_MODEL = "server_names_another_model"
+# A shorter rest is over before anybody wonders.
+TOLD_REST_S = 5.0
 
 _BUSY = (429, 503, 529)
 _BLOCKED = ("content_filter", "content_policy_violation", "data_inspection_failed")
@@ -49,6 +52,7 @@ class Asker:
     card: Card
     stamp: Stamp
     pace: Pace
+    log: TextIO | None = None
     retries: int = 0
     _unreached: int = 0
     _lock: Lock = field(default_factory=Lock)
@@ -104,6 +108,7 @@ class Asker:
             pushed_back = _kind(outcome) in ("busy", "server", "timeout", "connection")
             if isinstance(outcome, Reply) and outcome.status in _BUSY:
                 wait_s = retry_after_s(outcome.headers)
+                self._tell_rest(outcome.status, wait_s or 0.0)
         finally:
             latency_s = time.monotonic() - entered
             self.pace.leave(entered, pushed_back=pushed_back, wait_s=wait_s or 0.0)
@@ -112,6 +117,11 @@ class Asker:
             if self._learned(body, outcome):
                 return ServerError("unasked", "asked again with less."), 0.0, None
         return outcome, latency_s, wait_s
+
+    def _tell_rest(self, status: int, wait_s: float) -> None:
+        if self.log is not None and wait_s >= TOLD_REST_S:
+            line = f"{self.endpoint.url} is busy (status {status}): asked again in {wait_s:.0f} s."
+            print(line, file=self.log, flush=True)
 
     def _call(self, body: Mapping[str, Any]) -> Reply | ServerError:
         try:
@@ -197,6 +207,9 @@ class Asker:
         given_s, used_s = _seconds(prompt, self.card)
         if given_s:
             names.append(SECONDS_BY_CARD)
+        # A server may add a date to the name it was asked by.
+        if not str(reply.body.get("model") or self.dialect.model).startswith(self.dialect.model):
+            names.append(OTHER_MODEL)
         finish = str(choice.get("finish_reason") or "stop")
         cut = _cut(prompt, finish, given_s, used_s)
         return Response(

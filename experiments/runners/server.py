@@ -127,7 +127,7 @@ def _ask_all(job: Job, answers: AnswerFile, requests: RequestFile) -> None:
     with said_to(job) as log:
         _say_what_leaves(endpoint, good, log)
         progress = Progress(asked, sum(entry.audio_s for entry in good), log)
-        asker = Asker(endpoint, dialect, job.card, stamp, Pace())
+        asker = Asker(endpoint, dialect, job.card, stamp, Pace(), log)
         asking = _Round(job, answers, asker, progress)
         for response in bad:
             asking.write(response, 0.0)

@@ -87,7 +87,11 @@ def test_a_broken_line_in_the_middle_is_an_error_not_a_loss(tmp_path):
         ("choice_logprobs", "[1]"),
         ("choice_logprobs", '{"3": NaN}'),
         ("choice_logprobs", '{"3": "-0.1"}'),
+        ("choice_logprobs", '{"3": 0.5}'),
         ("choice_mass", '"all"'),
+        ("choice_mass", "7"),
+        ("choice_mass", "-0.1"),
+        ("latency_s", "-1"),
         ("audio_seconds_used", "Infinity"),
         ("prompt_tokens", "true"),
         ("fallbacks", "3"),
@@ -99,6 +103,16 @@ def test_a_response_whose_field_is_of_another_kind_is_refused_with_its_line(tmp_
     path.write_text(f'{good}{{"schema": 1, "id": "b", "status": "ok", "{field}": {value}}}\n')
 
     with pytest.raises(ProtocolError, match=f"line 2: expected {field} to be"):
+        read_responses(path)
+
+
+def test_a_field_nobody_knows_is_refused_with_those_that_are_known(tmp_path):
+    path = tmp_path / "responses.jsonl"
+    path.write_text('{"schema": 1, "id": "a", "status": "ok", "foo": 3}\n')
+
+    with pytest.raises(
+        ProtocolError, match=r"line 1: expected an id and fields of id, status, .*foo"
+    ):
         read_responses(path)
 
 

@@ -97,6 +97,19 @@ def test_a_second_run_asks_nothing_and_finds_the_same(tmp_path, environment):
     assert found(tmp_path / "out") == first
 
 
+def test_an_answer_that_another_model_gave_is_refused(tmp_path, environment):
+    words = ("--limit", "2", "--resamples", "50")
+    evaluate(tmp_path / "out", environment, *words)
+    (path,) = tmp_path.glob("out/*/*/null/responses.jsonl")
+    first, *others = path.read_text().splitlines(keepends=True)
+    stamped = {**json.loads(first), "card": "deadbeef"}
+    path.write_text("".join([json.dumps(stamped) + "\n", *others]))
+    after = evaluate(tmp_path / "out", environment, *words)
+
+    assert after.returncode == 1
+    assert f"the answer to {stamped['id']} has another card than this run" in after.stderr
+
+
 def test_a_larger_limit_asks_only_for_what_is_new(tmp_path, environment):
     evaluate(tmp_path / "out", environment, "--limit", "2", "--conditions", "TO")
     ended = evaluate(tmp_path / "out", environment, "--limit", "5", "--conditions", "TO")

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from experiments.run_description import RunDescriptionError
+from experiments.run_description import RunDescriptionError, file_digest
 from experiments.run_sets import (
     dataset_of,
     described_folders,
@@ -55,6 +55,18 @@ def test_a_damaged_table_is_named_with_what_to_do(tmp_path, dataset):
     (folder / "predictions.parquet").write_bytes(b"PAR1 and no more")
 
     with pytest.raises(RunDescriptionError, match=r"predictions\.parquet: .*`evaluate` again"):
+        read_run(folder)
+
+
+def test_a_table_that_was_changed_after_the_run_is_refused(tmp_path, dataset):
+    folder = keep(tmp_path, dataset, "null", answers(dataset, "TO"))
+    table = folder / "predictions.parquet"
+    said = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps({**said, "predictions": file_digest(table)}))
+    assert len(read_run(folder).predictions) == 2
+    answers(dataset, "TO").head(1).to_parquet(table)
+
+    with pytest.raises(RunDescriptionError, match="changed after the run wrote it"):
         read_run(folder)
 
 

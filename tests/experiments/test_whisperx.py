@@ -148,6 +148,11 @@ def test_what_whisperx_wrote_elsewhere_is_read_instead(make, tmp_path, capsys):
     assert make(transcripts=folder) == 1
     assert "segment_end_s: expected a time not before" in capsys.readouterr().out
 
+    segments[0]["end"], words[0]["end"] = 1.0, 0.4
+    path.write_text(json.dumps({"segments": segments}))
+    assert make(transcripts=folder) == 1
+    assert " end_s: expected a time not before start_s" in capsys.readouterr().out
+
     path.write_text('{"segments": 3}')
     assert make(transcripts=folder) == 1
     assert "Session of Ann.json: expected an object with segments" in capsys.readouterr().out

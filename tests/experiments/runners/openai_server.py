@@ -97,6 +97,8 @@ class Handler(BaseHTTPRequestHandler):
     def misbehave(self, what, body):
         if what.isdigit():
             return self.send(int(what), {"error": {"message": f"this is a {what}"}})
+        if what.startswith("{"):
+            return self.send(200, json.loads(what))
         if what.startswith("429 after "):
             return self.send(429, {"error": {"message": "slow down"}}, {"Retry-After": what[10:]})
         if what == "hang":

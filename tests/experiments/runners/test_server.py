@@ -1,5 +1,6 @@
 """The server runner against a real HTTP server: what it sends, and how each failure ends."""
 
+import json
 import math
 import os
 import signal
@@ -197,6 +198,90 @@ def test_each_failure_has_its_own_status_and_costs_its_own_item(
     assert len(server.asked("doomed")) == len(happens)
 
 
+def said(content, *, model=None, **listed):
+    """A chat completion; `listed` is the first token's log-probabilities."""
+    top = [{"token": token.strip("_"), "logprob": value} for token, value in listed.items()]
+    choice = {"message": {"content": content}, "finish_reason": "stop"}
+    if top:
+        choice["logprobs"] = {"content": [{**top[0], "top_logprobs": top}]}
+    return json.dumps({"choices": [choice], "model": model})
+
+
+@pytest.mark.parametrize(
+    "content", [{"max_level": 5}, 5, True, [{"type": "text", "text": 5}], ["5"]]
+)
+def test_content_that_is_no_text_is_no_answer(job, server, content):
+    """Written out as text it would hold a digit, and the digit would be a level."""
+    server.schedule["odd"] = [said(content)]
+    answer = answer_to(job, "an odd one")
+
+    assert (answer.status, answer.text) == ("model_error", "")
+    assert "its content is no text" in answer.reason
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [([{"type": "text", "text": "Level "}, {"type": "text", "text": "4"}], "Level 4"), (None, "")],
+)
+def test_an_answer_in_parts_is_their_text(job, server, content, text):
+    server.schedule["odd"] = [said(content)]
+
+    assert answer_to(job, "an odd one").text == text
+
+
+@pytest.mark.parametrize(
+    "listed", [dict.fromkeys("12345", 9.0), {"1": 40.0}, {"3": -0.1, "_3": -0.1, " 3": -0.1}]
+)
+def test_log_probabilities_that_sum_to_more_than_1_are_none(job, server, listed):
+    server.vllm = None
+    server.schedule["odd"] = [said("3", **listed)]
+    answer = answer_to(job, "an odd one")
+
+    assert (answer.status, answer.text) == ("ok", "3")
+    assert (answer.choice_logprobs, answer.choice_mass) == (None, None)
+    assert "logprobs_sum_to_more_than_1" in answer.fallbacks
+
+
+@pytest.mark.parametrize("listed", [{"1": float("nan"), "3": -1.0}, {"3": -0.1, "_3": -2.0}])
+def test_a_log_probability_that_is_none_or_two_fails_the_answer(job, server, listed):
+    server.vllm = None
+    server.schedule["odd"] = [said("3", **listed)]
+
+    assert answer_to(job, "an odd one").status == "model_error"
+
+
+def test_a_token_that_cannot_come_has_minus_infinity(job, server):
+    server.vllm = None
+    listed = {"1": -0.5, "2": -2.0, "3": -3.0, "4": -4.0, "5": -float("inf")}
+    server.schedule["odd"] = [said("1", **listed)]
+    answer = answer_to(job, "an odd one")
+
+    assert answer.choice_logprobs is None
+    assert answer.choice_mass == pytest.approx(0.8099, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [
+        ("another/Model", True),
+        ("mistralai/Voxtral-Mini-3B-2507-2026-11-30", False),
+        (None, False),
+    ],
+)
+def test_a_server_that_names_another_model_is_on_record(job, server, model, told):
+    server.schedule["odd"] = [said("3", model=model)]
+
+    assert ("server_names_another_model" in answer_to(job, "an odd one").fallbacks) is told
+
+
+def test_a_long_rest_is_told(job, server, monkeypatch):
+    monkeypatch.setattr(_asking, "TOLD_REST_S", 0.2)
+    server.schedule["unlucky"] = ["429 after 0.3"]
+    answer_to(job, "an unlucky one")
+
+    assert f"{server.url} is busy (status 429): asked again in 0 s." in job.log.read_text()
+
+
 @pytest.mark.parametrize("happens", ["429 after 0.2", "503", "500", "malformed", "reset", "hang"])
 def test_a_passing_failure_leaves_no_trace_in_the_answer(job, server, happens):
     server.schedule["unlucky"] = [happens]
@@ -235,7 +320,7 @@ def test_concurrency_grows_and_backs_off(job, server):
     [
         ("401", "UNDERTONE_API_KEY is not set"),
         ("404", "Give the endpoint up to /v1"),
-        ("redirect", "elsewhere.example"),
+        ("redirect", "sends on to http://elsewhere.example/v1 (status 307), where nothing was"),
         ("quota", "no quota left: pay first"),
     ],
 )
