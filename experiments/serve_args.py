@@ -54,8 +54,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"serve_args: {reason}", file=sys.stderr)
         return 1
     weights = weights_folder() / card.name
-    print(shlex.join(command(card, port=port, gpus=gpus, length=length, weights=weights)))
+    said = command(card, port=port, gpus=gpus, length=length, weights=weights)
+    print(shlex.join(said))
     print(_next_step(card, port, weights), file=sys.stderr)
+    if is_local(card):
+        print("Or, in .env for the server of compose.yaml:", file=sys.stderr)
+        print(f"  VLLM_WEIGHTS={weights / card.repos[0].folder}", file=sys.stderr)
+        print(f"  VLLM_ARGUMENTS={shlex.join(arguments_of(said))}", file=sys.stderr)
     return 0
 
 
@@ -89,6 +94,11 @@ def command(card: Card, *, port: int, gpus: str, length: int, weights: Path) -> 
         clips = json.dumps({"audio": card.capabilities.clips_per_prompt})
         serve += ["--limit-mm-per-prompt", clips]
     return [*run, *serve]
+
+
+def arguments_of(said: Sequence[str]) -> list[str]:
+    """The words of `command` behind the model: what compose.yaml leaves to .env."""
+    return list(said[said.index("serve") + 2 :])
 
 
 def is_local(card: Card) -> bool:

@@ -45,6 +45,12 @@ def test_a_model_of_one_repository_is_served_from_its_folder_without_the_hub(
     assert f"--volume {tmp_path}/voxtral:/weights:ro" in out
     assert "HF_HUB_OFFLINE=1" in out
     assert "Fetch its weights first: mlflow run . -e weights -P model=voxtral" in err
+    # The same words for compose.yaml, whose shell reads them.
+    assert f"  VLLM_WEIGHTS={tmp_path}/voxtral\n" in err
+    (line,) = [line for line in err.splitlines() if "VLLM_ARGUMENTS=" in line]
+    of_compose = shlex.split(line.partition("=")[2])
+    assert of_compose == shlex.split(out.partition(" serve /weights ")[2])
+    assert of_compose[0] == "--served-model-name"
 
 
 def test_a_model_of_several_repositories_is_pinned_and_says_what_is_gated(capsys):
