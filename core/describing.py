@@ -27,8 +27,8 @@ from core.tasks.distress import NO_CONTEXT
 DESCRIPTIONS, SCORES = "descriptions", "scores"
 PROMPTS = {DESCRIPTIONS: "ssr/describe", SCORES: "ssr/score"}
 # One or two sentences; the study's own limit is in its table 4, which we do not have.
-# "Very distressed" says how somebody feels; "3" and "Rating: 3" do not.
-LEAST_WORDS, WORDS_AROUND_A_NUMBER = 2, 8
+# "Distressed" says how somebody feels; "Rating: 3" does not.
+WORDS_AROUND_A_NUMBER = 8
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 MAX_NEW_TOKENS = {DESCRIPTIONS: 128, SCORES: 16}
 
@@ -137,12 +137,10 @@ def _words(response: Response | None) -> tuple[str | None, str, str | None]:
     text = without_thinking(response.text).strip()
     words = _WORD.findall(text)
     if not words:
-        return None, "unparsed", "no words"
+        return None, "unparsed", f"no words in {text[:60]!r}" if text else "no words"
     if is_refusal(text):
         return None, "refused", text[:80]
     # Any string has a nearest anchor, so what is no description would get a label all the same.
-    if len(words) < LEAST_WORDS:
-        return None, "unparsed", f"{len(words)} word, not a description: {text[:60]!r}"
     if len(words) < WORDS_AROUND_A_NUMBER and rating(text).value is not None:
         return None, "unparsed", f"a level, not a description: {text[:60]!r}"
     return text, "ok", None

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from itertools import chain
@@ -88,19 +88,20 @@ class Asked(Generic[T]):
         planned = self.planned.of(number)
         unplayable = undecodable(planned, self.ways)
         answers = self.answers.of(e.request.id for e in planned if e.request.id not in unplayable)
-        for answer in answers.values():
-            self._assert_of_this_model(answer)
+        self._assert_of_this_model(answers.values())
         return Chunk(self.items_of(number), self.ways, planned, answers | unplayable)
 
-    def _assert_of_this_model(self, answer: Response) -> None:
+    def _assert_of_this_model(self, answers: Iterable[Response]) -> None:
         """An id is a digest of the model too: another model's answer under it was put there."""
-        for name, ours in (("card", self.plan.card.digest), ("image", self.plan.image)):
-            if (theirs := getattr(answer, name)) not in (None, ours):
-                raise RunnerError(
-                    f"{self.answers.path}: the answer to {answer.id} has another {name} than "
-                    f"this run ({theirs:.20}, not {ours:.20}); take out its line, and it is asked "
-                    "again."
-                )
+        ours = {"card": self.plan.card.digest, "image": self.plan.image}
+        for answer in answers:
+            for name, own in ours.items():
+                if (theirs := getattr(answer, name)) not in (None, own):
+                    raise RunnerError(
+                        f"{self.answers.path}: the answer to {answer.id} has another {name} than "
+                        f"this run ({theirs:.20}, not {own:.20}); take out its line, and it is "
+                        "asked again."
+                    )
 
     def items_of(self, number: int) -> pd.DataFrame:
         return self.items.iloc[number * CHUNK : (number + 1) * CHUNK]

@@ -256,10 +256,10 @@ def test_recordings_that_were_rendered_make_a_synthetic_set(build, tmp_path, sid
 def test_a_model_that_cannot_be_run_is_told_before_anything_is_transcribed(tmp_path, capsys):
     write_recording(tmp_path / "recordings" / "001.wav", 3.0)
     words = {"recordings": tmp_path / "recordings", "stages": tmp_path / "stages"}
-    words |= {"model": "voxtral", "runner": "process", "output": tmp_path / "set"}
+    words |= {"model": "voxtral", "runner": "docker", "output": tmp_path / "set"}
     arguments = [word for key, value in words.items() for word in (f"--{key}", str(value))]
 
     assert build_cbt.main(arguments, transcriber=lambda _: pytest.fail("transcribed")) == 1
 
-    assert "build_cbt: No runner can take voxtral: process:" in capsys.readouterr().err
+    assert "build_cbt: No runner can take voxtral: docker:" in capsys.readouterr().err
     assert not (tmp_path / "stages" / "words").exists()

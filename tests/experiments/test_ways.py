@@ -235,7 +235,7 @@ def test_words_are_spoken_again_in_a_neutral_voice(turns, tmp_path, monkeypatch)
     request = asked(found)[row["request_id"]]
     spoken = read_samples(found.plan.folder.audio / request.parts[0]["audio"])
 
-    assert engine.asked[1] == ("I slept 0 hours.", "af_heart")
+    assert ("I slept 0 hours.", "af_heart") in engine.asked
     assert len(spoken) == pytest.approx(0.08 * len("I slept 0 hours.") * RATE_HZ)
     assert any("5 of 5 items do not say the speaker's gender" in note for note in found.notes)
     before = len(engine.asked)
