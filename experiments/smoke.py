@@ -11,13 +11,14 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from containers.runtime.card import read_card
+from experiments.options import OptionError, read_options
 from experiments.settings import ROOT, models, settings_from, tasks
 
 if TYPE_CHECKING:
@@ -47,8 +48,13 @@ class Outcome:
     hears: str = ""
 
 
-def main() -> int:
-    """Run the command; returns its exit code."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command, which has no options; returns its exit code."""
+    try:
+        read_options({}, arguments, "smoke", __doc__)
+    except OptionError as error:
+        print(f"smoke: {error}", file=sys.stderr)
+        return 2
     from experiments.parent import Stopped, end_on_signal, end_with_parent
     from experiments.runners import RunnerError
 

@@ -7,7 +7,7 @@ import pytest
 from experiments import weights
 from experiments.runners import docker
 from experiments.settings import ROOT
-from experiments.smoke import is_clean, parse_rate, ways
+from experiments.smoke import is_clean, main, parse_rate, ways
 from experiments.table import FAILURES, Coverage
 
 
@@ -51,3 +51,12 @@ def test_smoke_passes_and_leaves_nothing_behind(tmp_path):
         for model in ("null", "baseline"):
             assert any(task in line and model in line for line in ended.stdout.splitlines())
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_word_it_does_not_know_starts_nothing(monkeypatch, capsys):
+    monkeypatch.setattr("experiments.smoke.outcome", lambda *_: pytest.fail("started"))
+
+    assert main(["--output", "x"]) == 2
+    assert "smoke: unrecognized arguments: --output x; see --help." in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="0"):
+        main(["--help"])
