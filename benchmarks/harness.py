@@ -219,22 +219,22 @@ def _peak_mib(pid: int) -> float:
     Not what `wait4` tells: a new process begins that figure with the size of the one it was
     forked from, here of a benchmark that has made 100,000 rows.
     """
-    try:
-        told = Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return 0.0
-    peak = next((line for line in told.splitlines() if line.startswith("VmHWM:")), "VmHWM: 0 kB")
-    return int(peak.split()[1]) / 1024
+    return _noted_mib(pid, "status", "VmHWM:")
 
 
 def _resident_mib(pid: int) -> float:
     """Its own pages and its part of those it shares: a fork is not counted as another whole."""
+    return _noted_mib(pid, "smaps_rollup", "Pss:")
+
+
+def _noted_mib(pid: int, file: str, name: str) -> float:
+    """A line of a process's files in /proc; 0 where it has ended."""
     try:
-        told = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        told = Path(f"/proc/{pid}/{file}").read_text()
     except OSError:
         return 0.0
-    pss = next((line for line in told.splitlines() if line.startswith("Pss:")), "Pss: 0 kB")
-    return int(pss.split()[1]) / 1024
+    line = next((line for line in told.splitlines() if line.startswith(name)), f"{name} 0 kB")
+    return int(line.split()[1]) / 1024
 
 
 def _beside_inspect(sizes: Sequence[int], ours: Sequence[Cost]) -> None:

@@ -8,7 +8,6 @@ Source: CBT-Audio, section 3.1 and appendix B.1.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -29,7 +28,6 @@ PROMPTS = {DESCRIPTIONS: "ssr/describe", SCORES: "ssr/score"}
 # One or two sentences; the study's own limit is in its table 4, which we do not have.
 # "Distressed" says how somebody feels; "Rating: 3" does not.
 WORDS_AROUND_A_NUMBER = 8
-_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 MAX_NEW_TOKENS = {DESCRIPTIONS: 128, SCORES: 16}
 
 
@@ -135,7 +133,7 @@ def _words(response: Response | None) -> tuple[str | None, str, str | None]:
     if response.finish_reason == "length":
         return None, "truncated", "the description was cut at its limit"
     text = without_thinking(response.text).strip()
-    words = _WORD.findall(text)
+    words = [word for word in text.split() if any(map(str.isalpha, word))]
     if not words:
         return None, "unparsed", f"no words in {text[:60]!r}" if text else "no words"
     if is_refusal(text):

@@ -6,12 +6,12 @@ whoever reads run folders (`browse`, `export`) needs no MLflow to know what they
 
 from __future__ import annotations
 
-import hashlib
 import json
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from hashlib import file_digest
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from experiments.evaluation import Evaluation
 
 SCHEMA = 1
+_TABLE = "predictions.parquet"
 PACKAGES = ("mlflow", "numpy", "pandas", "scipy", "soxr", "soundfile")
 
 
@@ -38,14 +39,12 @@ class RunDescription:
         written: when the run's files were last written, ISO 8601, UTC.
         parameters, tags: as MLflow has them, parameters without their `undertone.`.
         dataset: name, hash, folder, licence, source, synthetic, items.
-        predictions: sha256 of predictions.parquet; "" where it was not noted.
     """
 
     written: str
     parameters: Mapping[str, str]
     tags: Mapping[str, str]
     dataset: Mapping[str, Any]
-    predictions: str = ""
 
 
 def write_description(evaluation: Evaluation) -> None:
@@ -65,22 +64,17 @@ def write_description(evaluation: Evaluation) -> None:
             "synthetic": dataset.synthetic,
             "items": len(dataset.items),
         },
-        "predictions": file_digest(evaluation.plan.folder.predictions),
+        "predictions": _digest(evaluation.plan.folder.predictions),
     }
     write_json(evaluation.plan.folder.description, said)
-
-
-def file_digest(path: Path) -> str:
-    """The sha256 of a file, in hex."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def read_description(path: Path) -> RunDescription:
     """A run.json.
 
     Raises:
-        RunDescriptionError: a file that is not one.
+        RunDescriptionError: a file that is not one, or predictions beside it that are not those
+            it was written for.
     """
     try:
         said = json.loads(path.read_bytes())
@@ -90,7 +84,19 @@ def read_description(path: Path) -> RunDescription:
             f"{path}: expected what a run says of itself, found {error!r}. Run the same "
             "`evaluate` again: its answers are kept and the file is written anew."
         ) from error
-    return RunDescription(**known, predictions=str(said.get("predictions", "")))
+    table = path.with_name(_TABLE)
+    # Figures of the run beside another table's rows would be two things under one name.
+    if table.is_file() and said.get("predictions", now := _digest(table)) != now:
+        raise RunDescriptionError(
+            f"{table}: expected the table that the run wrote, found one that was changed after "
+            "the run wrote it. Run the same `evaluate` again: its answers are kept."
+        )
+    return RunDescription(**known)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        return file_digest(stream, "sha256").hexdigest()
 
 
 def parameters(evaluation: Evaluation) -> dict[str, str]:

@@ -13,12 +13,7 @@ from typing import TYPE_CHECKING
 
 from core.modality import CONDITIONS
 from core.predictions import labels_of
-from experiments.run_description import (
-    RunDescription,
-    RunDescriptionError,
-    file_digest,
-    read_description,
-)
+from experiments.run_description import RunDescription, RunDescriptionError, read_description
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -115,9 +110,6 @@ def read_run(folder: Path, *, variants: bool = False) -> KeptRun:
 
     said = read_description(folder / "run.json")
     try:
-        # Figures of the run beside another table's rows would be two things under one name.
-        if said.predictions and file_digest(folder / _TABLE) != said.predictions:
-            raise ValueError("a table that was changed after the run wrote it")
         predictions = pd.read_parquet(folder / _TABLE)
         name = str(said.parameters["model"])
         if predictions.empty or "condition" not in predictions:

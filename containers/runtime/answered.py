@@ -12,13 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from containers.runtime.response_log import assert_agrees
-from core.protocol import (
-    FINAL,
-    STATUSES,
-    ProtocolError,
-    Response,
-    response_of,
-)
+from core.protocol import FINAL, STATUSES, ProtocolError, Response, response_of
 
 # How `ResponseLog` begins a line. Any other is read whole; each is checked when it is used.
 _BEGINNING = re.compile(rb'\{"id":"([ !#-\[\]-~]+)","status":"([a-z_]+)",')
@@ -109,15 +103,16 @@ class Answered:
 
     def _assert_agrees(self, name: str, line: bytes) -> None:
         before, now = self.of([name])[name], self._response(line, self._seen)
-        with self.path.open("rb") as stream:
-            number = stream.read(self._seen).count(b"\n") + 1
-        assert_agrees(before, now, f"{self.path}, line {number}")
+        assert_agrees(before, now, self._where(self._seen))
 
     def _response(self, line: bytes, place: int) -> Response:
         try:
             return response_of(line, "")
         except ProtocolError:
             # Which line it is, is counted only where somebody has to be told.
-            with self.path.open("rb") as stream:
-                number = stream.read(place).count(b"\n") + 1
-            return response_of(line, f"{self.path}, line {number}")
+            return response_of(line, self._where(place))
+
+    def _where(self, place: int) -> str:
+        with self.path.open("rb") as stream:
+            number = stream.read(place).count(b"\n") + 1
+        return f"{self.path}, line {number}"
