@@ -10,10 +10,10 @@ import logging
 import os
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
@@ -22,7 +22,11 @@ from experiments.credentials import NAME, PASSWORD, shown, take_login_out_of_the
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
+T = TypeVar("T")
+
 _SQLITE = "sqlite:///"
+# MLflow's words for a row that has come to be between its own look and its insert.
+_MADE_MEANWHILE = ("BAD_REQUEST", "RESOURCE_ALREADY_EXISTS")
 # "(sqlite3.OperationalError) database or disk is full"
 _DATABASE_ERROR = re.compile(r"\(\w+(\.\w+)*Error\) ")
 # What MLflow asks a server with where its user says nothing: its own values are seven tries,
@@ -138,11 +142,35 @@ def one_at_a_time(uri: str) -> Iterator[None]:
         yield
 
 
+def even_if_made_meanwhile(write: Callable[[], T]) -> T:
+    """What a write gives that finds or makes a row many runs share, tried a second time.
+
+    Of an experiment, its tags and its datasets MLflow looks whether they are there and then
+    inserts them, in no one step: of two runs that do so at once, one fails on any store. The
+    second time it finds the other's row.
+
+    Raises:
+        MlflowException: what the second try raised.
+    """
+    from mlflow.exceptions import MlflowException
+
+    try:
+        return write()
+    except MlflowException as error:
+        if error.error_code not in _MADE_MEANWHILE:
+            raise
+    return write()
+
+
 def experiment_of(client: MlflowClient, uri: str, name: str) -> str:
     """Id of the experiment of this name, made if it is not there."""
-    with one_at_a_time(uri):
+
+    def found_or_made() -> str:
         found = client.get_experiment_by_name(name)
         return str(found.experiment_id if found else client.create_experiment(name))
+
+    with one_at_a_time(uri):
+        return even_if_made_meanwhile(found_or_made)
 
 
 def default_experiment(name: str) -> str:

@@ -26,6 +26,7 @@ from experiments.processes import as_words, from_words, is_gone, this_process
 from experiments.settings import ROOT
 from experiments.store import (
     TrackingError,
+    even_if_made_meanwhile,
     experiment_of,
     is_server,
     open_store,
@@ -371,7 +372,9 @@ def _save_view(run: TrackedRun, record: Record) -> None:
     # A comfort that MLflow does not promise: no run fails for it.
     with suppress(Exception):
         if len(value) <= view.LONGEST_TAG:
-            run.client.set_experiment_tag(run.experiment_id, view.TAG, value)
+            even_if_made_meanwhile(
+                lambda: run.client.set_experiment_tag(run.experiment_id, view.TAG, value)
+            )
             run.leaderboard = True
 
 
@@ -387,4 +390,5 @@ def _write_dataset(run: TrackedRun, said: dict[str, str]) -> None:
         profile=said["profile"],
     )
     context = InputTag("mlflow.data.context", "evaluation")
-    run.client.log_inputs(run.run_id, [DatasetInput(dataset, [context])])
+    inputs = [DatasetInput(dataset, [context])]
+    even_if_made_meanwhile(lambda: run.client.log_inputs(run.run_id, inputs))
