@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ from experiments.several import each_model, run_each
 
 if TYPE_CHECKING:
     from experiments.evaluation import Evaluation, Plan
+    from experiments.recorded import Recorded
     from experiments.tracking import TrackedRun
 
 PURPOSE = "Evaluate one model on one task and dataset; track the run in MLflow."
@@ -74,51 +76,81 @@ def _guarded(settings: Settings) -> int:
 
 def run(settings: Settings) -> None:
     """Evaluate and record; everything is checked before the MLflow run is opened."""
-    from experiments import recorded
-    from experiments.evaluation import carry_out, prepare
+    from experiments import finished
+    from experiments.shown import show, shown_of
+
+    began = time.time()
+    if stands := finished.find(settings):
+        show(stands.shown, finished.asked_again(stands), _look(stands.known))
+        return
+    from experiments.evaluation import prepare
     from experiments.run_folder import held
-    from experiments.runners import RunnerError
-    from experiments.store_place import stays_here
-    from experiments.tracking import TrackingError, how_to_look, tracked_run
 
     plan = prepare(settings)
     with held(plan.folder):
-        repaired = _repaired(plan)
-        if known := recorded.find(plan.folder, settings):
-            evaluation = carry_out(plan)
-            if known.outcome == recorded.outcome(plan.folder, settings):
-                store = f"in MLflow since an earlier run ({known.run_id})"
-                _show(evaluation, store, how_to_look(known.uri, known.experiment_id))
-                return
-        experiment = experiment_name(settings)
-        found: Evaluation | None = None
-        try:
-            with tracked_run(experiment, recorded.earlier(plan.folder, settings)) as tracked:
-                recorded.note_opening(plan.folder, settings, tracked)
-                # Asked now: at the end the store may not answer.
-                sound = stays_here(tracked.uri, tracked.artifacts)
-                try:
-                    found = carry_out(plan)
-                except RunnerError:
-                    # The reason a model failed is in what its container printed; a store that
-                    # cannot take it must not take the reason's place.
-                    with suppress(Exception):
-                        if plan.folder.log.exists():
-                            tracked.client.log_artifact(tracked.run_id, str(plan.folder.log))
-                    raise
-                found.notes = [*found.notes, *repaired]
-                outcome = _write(found, tracked, experiment, sound=sound)
-        except TrackingError as error:
-            if found is None:
+        found, store, known = _carried_out(plan)
+        shown = shown_of(found)
+        finished.remember(found, shown, began)
+    show(shown, _effort(found, store), _look(known))
+
+
+def _carried_out(plan: Plan) -> tuple[Evaluation, str, Recorded]:
+    """The evaluation, how it came to stand in MLflow, and where it stands."""
+    from experiments import recorded
+    from experiments.evaluation import carry_out
+
+    repaired = _repaired(plan)
+    if known := recorded.find(plan.folder, plan.settings):
+        found = carry_out(plan)
+        if known.outcome == recorded.outcome(plan.folder, plan.settings):
+            return found, f"in MLflow since an earlier run ({known.run_id})", known
+    return _tracked(plan, repaired)
+
+
+def _tracked(plan: Plan, repaired: Sequence[str]) -> tuple[Evaluation, str, Recorded]:
+    """As `_carried_out`, in an MLflow run that is opened for it."""
+    from experiments import recorded
+    from experiments.evaluation import carry_out
+    from experiments.runners import RunnerError
+    from experiments.shown import show, shown_of
+    from experiments.store_place import stays_here
+    from experiments.tracking import TrackingError, tracked_run
+
+    settings = plan.settings
+    experiment = experiment_name(settings)
+    found: Evaluation | None = None
+    try:
+        with tracked_run(experiment, recorded.earlier(plan.folder, settings)) as tracked:
+            recorded.note_opening(plan.folder, settings, tracked)
+            # Asked now: at the end the store may not answer.
+            sound = stays_here(tracked.uri, tracked.artifacts)
+            try:
+                found = carry_out(plan)
+            except RunnerError:
+                # The reason a model failed is in what its container printed; a store that
+                # cannot take it must not take the reason's place.
+                with suppress(Exception):
+                    if plan.folder.log.exists():
+                        tracked.client.log_artifact(tracked.run_id, str(plan.folder.log))
                 raise
-            _show(found, "not in MLflow yet", _how_to_complete(plan))
-            raise TrackingError(
-                f"{error} The whole record is kept too; it alone is completed with: "
-                f"{_how_to_complete(plan)}"
-            ) from error
-        _is_written(plan, tracked, outcome)
+            found.notes = [*found.notes, *repaired]
+            outcome = _write(found, tracked, experiment, sound=sound)
+    except TrackingError as error:
+        if found is None:
+            raise
+        complete = _how_to_complete(plan)
+        show(shown_of(found), _effort(found, "not in MLflow yet"), complete)
+        raise TrackingError(
+            f"{error} The whole record is kept too; it alone is completed with: {complete}"
+        ) from error
     store = f"MLflow: opened in {tracked.opening_s:.1f} s, written in {tracked.writing_s:.1f} s"
-    _show(found, store, how_to_look(tracked.uri, tracked.experiment_id))
+    return found, store, _is_written(plan, tracked, outcome)
+
+
+def _look(known: Recorded) -> str:
+    from experiments.tracking import how_to_look
+
+    return how_to_look(known.uri, known.experiment_id)
 
 
 def _repaired(plan: Plan) -> list[str]:
@@ -161,54 +193,22 @@ def _write(evaluation: Evaluation, tracked: TrackedRun, experiment: str, *, soun
     return outcome
 
 
-def _is_written(plan: Plan, tracked: TrackedRun, outcome: str) -> None:
+def _is_written(plan: Plan, tracked: TrackedRun, outcome: str) -> Recorded:
     from experiments import recorded, unlogged
 
     known = recorded.Recorded(outcome, tracked.uri, tracked.experiment_id, tracked.run_id)
     recorded.remember(plan.folder, known)
     unlogged.discard(plan.folder.results)
+    return known
 
 
 def _how_to_complete(plan: Plan) -> str:
     return f"mlflow run . -e log_results -P output={shlex.quote(str(plan.folder.results))}"
 
 
-def _show(evaluation: Evaluation, store: str, look: str) -> None:
-    from experiments.table import (
-        comparisons_grid,
-        coverage,
-        frame_grid,
-        metrics_grid,
-        narrower_bases,
-        print_grid,
-        undefined_reasons,
-    )
-
-    plan, answered = evaluation.plan, coverage(evaluation.predictions)
-    synthetic = ", synthetic" if plan.dataset.synthetic else ""
-    # A build that could not have every turn must not pass for the whole.
-    released = plan.dataset.about.get("released")
-    of_released = f" (of {released:,} released)" if isinstance(released, int) else ""
-    title = (
-        f"{plan.card.name} on {plan.task.NAME}, {plan.dataset.name}{synthetic}: "
-        f"{len(evaluation.items)} of {len(plan.dataset.items)} items{of_released}, 95 % intervals"
-    )
-    print_grid(metrics_grid(evaluation.estimates, answered), title, sys.stdout)
-    pairs = comparisons_grid(evaluation.estimates, answered)
-    if pairs.rows:
-        print_grid(pairs, "between conditions", sys.stdout)
-    for table in (table for table in evaluation.tables if table.shown):
-        print_grid(frame_grid(table.frame), table.title, sys.stdout)
-    for line in (
-        *evaluation.notes,
-        *narrower_bases(evaluation.estimates, answered),
-        *undefined_reasons(evaluation.estimates),
-    ):
-        print(line)
+def _effort(evaluation: Evaluation, store: str) -> str:
     spent = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in evaluation.seconds.items())
-    print(f"{evaluation.reused} answers reused; {spent}; {store}")
-    print(f"files: {plan.folder.results}")
-    print(f"look:  {look}")
+    return f"{evaluation.reused} answers reused; {spent}; {store}"
 
 
 def _sorry(code: int, why: object) -> int:

@@ -87,7 +87,8 @@ class Plan:
 class Evaluation:
     """What came out; `requests` says how many were planned, `reused` how many had answers.
 
-    `estimates` are of the conditions, `variants` of what differs between a variant and its own.
+    `unsettled` are those that failed and are tried again later. `estimates` are of the
+    conditions, `variants` of what differs between a variant and its own.
     """
 
     plan: Plan
@@ -100,6 +101,7 @@ class Evaluation:
     variants: Sequence[Estimate] = ()
     notes: Sequence[str] = ()
     reused: int = 0
+    unsettled: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
 
 
@@ -115,8 +117,8 @@ def prepare(settings: Settings) -> Plan:
     from core.tasks import task
 
     card = read_card(settings.card_path)
-    precision = _precision(settings.precision, card)
-    runner_name, module = runner(settings.runner, card, _site(settings))
+    precision = precision_of(settings.precision, card)
+    runner_name, module = runner(settings.runner, card, site_of(settings))
     chosen = task(settings.task)
     if absent := [c for c in settings.conditions if c not in chosen.CONDITIONS]:
         raise SettingsError(
@@ -135,7 +137,7 @@ def prepare(settings: Settings) -> Plan:
         # One that leaves nothing out is a whole run.
         limit=few if few < len(selection.evaluated) else 0,
     )
-    image = module.image(card, _site(settings))
+    image = module.image(card, site_of(settings))
     return Plan(
         settings=settings,
         card=card,
@@ -200,6 +202,7 @@ def carry_out(plan: Plan, log: Path | None = None) -> Evaluation:
             *beyond.notes,
         ],
         reused=answers.reused,
+        unsettled=answers.unsettled,
         seconds=clock.laps,
     )
     write_description(evaluation)
@@ -273,7 +276,12 @@ class Clock:
         self._since = now
 
 
-def _precision(said: str, card: Card) -> str:
+def precision_of(said: str, card: Card) -> str:
+    """The precision a word stands for, `auto` for the card's first.
+
+    Raises:
+        SettingsError: one that the card does not have.
+    """
     known = card.capabilities.precisions
     if said == "auto":
         return known[0]
@@ -317,11 +325,12 @@ def _job(plan: Plan, log: Path | None) -> Job:
         offline=plan.settings.offline,
         log=log,
         gpus=plan.settings.gpus,
-        site=_site(plan.settings),
+        site=site_of(plan.settings),
     )
 
 
-def _site(settings: Settings) -> Site:
+def site_of(settings: Settings) -> Site:
+    """What the settings say to a runner of where a model is asked."""
     return Site(
         settings.endpoint,
         settings.served_model,

@@ -68,7 +68,7 @@ def outcome(folder: RunFolder, settings: Settings) -> str:
     files = (folder.requests, folder.responses, folder.metrics)
     asked = {name: str(value) for name, value in asdict(settings).items()}
     return digest(
-        {"asked": asked, "code": git_commit(), "files": [_sha256(path) for path in files]}
+        {"asked": asked, "code": git_commit(), "files": [sha256_of(path) for path in files]}
     )
 
 
@@ -126,7 +126,8 @@ def _said_by_server(known: Recorded) -> tuple[str, str] | None:
         return None
 
 
-def _sha256(path: Path) -> str:
+def sha256_of(path: Path) -> str:
+    """Hex digest of a file; "" where there is none."""
     if not path.exists():
         return ""
     with path.open("rb") as stream:

@@ -61,6 +61,7 @@ class Asked(Generic[T]):
         ways: the conditions, then each variant.
         requests: how many were planned, those never sent among them.
         reused: requests that had an answer before.
+        unsettled: requests that failed, and that a later run tries again.
         rounds: how often the model was given requests or would have been.
     """
 
@@ -74,6 +75,7 @@ class Asked(Generic[T]):
     found: dict[int, T] = field(default_factory=dict)
     requests: int = 0
     reused: int = 0
+    unsettled: int = 0
     rounds: int = 0
 
     def in_order(self) -> list[T]:
@@ -264,8 +266,12 @@ def _assert_answered(asked: Asked[T], planning: _Planning) -> None:
     A request that failed has its status and its reason; one without either was never tried,
     and figures from what is left would be a part that passes for the whole.
     """
-    ids = (name for number in planning.about for name in set(asked.planned.newest_ids(number)))
-    answered = sum(name in asked.answers for name in ids)
+    answered = settled = 0
+    for number in planning.about:
+        for name in set(asked.planned.newest_ids(number)):
+            answered += name in asked.answers
+            settled += asked.answers.is_final(name)
+    asked.unsettled += answered - settled
     if left := planning.askable - answered:
         raise RunnerError(
             f"{asked.plan.card.name} ended without an answer or a reason for {left} of "

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TextIO
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any, TextIO
 
 from core.metrics.estimate import Estimate
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Shown beside every metric, each as a count of items.
 FAILURES = ("refused", "unparsed", "truncated", "audio_error", "model_error", "timeout")

@@ -21,7 +21,6 @@ from containers.runtime.card import Card, Repo, read_card
 from core.replacing import replace_text
 from experiments.options import OptionError, one_of, read_options
 from experiments.settings import ROOT, card_file, models, recognisers
-from validation.rules import PATH
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -183,6 +182,8 @@ def _card(said: str) -> Card:
 
 
 def _wanted(api: HfApi, repo: Repo) -> dict[str, tuple[int, str]]:
+    from validation.rules import PATH
+
     info = api.model_info(repo.id, revision=repo.revision, files_metadata=True)
     # A mirror's list is not ours: what it names is removed and written under our folder.
     for file in info.siblings or []:
@@ -215,6 +216,8 @@ def _make_room(wanted: Mapping[str, tuple[int, str]], place: Path) -> None:
 
 
 def _record(repo: Repo, place: Path, again: str) -> dict[str, Any]:
+    from validation.rules import PATH
+
     try:
         record: dict[str, Any] = json.loads((place / RECORD).read_text())
         revision, files = record["revision"], record["files"]
