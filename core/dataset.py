@@ -15,6 +15,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import file_digest, sha256
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
@@ -29,6 +30,8 @@ __all__ = ["Dataset", "DatasetError", "read_dataset", "write_dataset"]
 
 SCHEMA = 1
 LONGEST_NAME = 200
+# Rows, or files, that are taken at a time where those of all need not be held.
+_TOGETHER = 4096
 _OWN = ("schema", "name", "task", "licence", "source", "synthetic", "hash", "counts")
 _TYPES: dict[str, type] = {"name": str, "task": str, "licence": str, "synthetic": bool}
 _ADVICE = "Correct these and run again."
@@ -172,12 +175,13 @@ def dataset_hash(items: pd.DataFrame) -> str:
     """Hex sha256 over rows in order; audio counts by content, an empty cell not at all."""
     names = sorted(set(items.columns) - {"audio"})
     hashed = sha256()
-    for row in items[names].to_dict("records"):
-        cells = {name: value for name, value in row.items() if not is_nothing(value)}
-        line = json.dumps(
-            cells, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=str
-        )
-        hashed.update(line.encode() + b"\n")
+    for start in range(0, len(items), _TOGETHER):
+        for row in items[names].iloc[start : start + _TOGETHER].to_dict("records"):
+            cells = {name: value for name, value in row.items() if not is_nothing(value)}
+            line = json.dumps(
+                cells, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=str
+            )
+            hashed.update(line.encode() + b"\n")
     return hashed.hexdigest()
 
 
@@ -251,16 +255,23 @@ def _with_digests(folder: Path, items: pd.DataFrame) -> tuple[pd.DataFrame, list
     """The items with every audio file's sha256, and what is wrong with the files."""
     audio = list(items["audio"])
     stated = list(items["audio_sha256"]) if "audio_sha256" in items else [None] * len(items)
+    # Many turns may lie in one recording.
+    distinct = list(dict.fromkeys(audio))
+    found: dict[str | None, bytes | str | None] = {}
     with ThreadPoolExecutor() as pool:
-        digests = list(pool.map(lambda name: _digest(folder, name), audio))
+        for start in range(0, len(distinct), _TOGETHER):
+            names = distinct[start : start + _TOGETHER]
+            found.update(zip(names, pool.map(partial(_digest, folder), names), strict=True))
+    digests = [found[name] for name in audio]
     faults = []
     for row, (name, said, digest) in enumerate(zip(audio, stated, digests, strict=True), start=1):
         if isinstance(digest, str):
             faults.append(Fault(row, "audio", digest, shown(name)))
         elif said is not None and said.lower() != (digest.hex() if digest else None):
-            found = digest.hex() if digest else "no audio"
-            faults.append(Fault(row, "audio_sha256", f"{said} for {name}", found))
-    column = [digest.hex() if isinstance(digest, bytes) else None for digest in digests]
+            content = digest.hex() if digest else "no audio"
+            faults.append(Fault(row, "audio_sha256", f"{said} for {name}", content))
+    as_hex = {name: each.hex() for name, each in found.items() if isinstance(each, bytes)}
+    column = [as_hex.get(name) for name in audio]
     rest = items.drop(columns="audio_sha256", errors="ignore")
     after_audio = list(rest.columns).index("audio") + 1
     rest.insert(after_audio, "audio_sha256", pd.Series(column, dtype=object))
