@@ -168,7 +168,7 @@ def carry_out(plan: Plan, log: Path | None = None) -> Evaluation:
     items = items.head(plan.settings.limit or len(items))
     answers = ask(plan, items, lambda: _run(plan, log, clock), partial(_read, plan))
     clock.lap("prepare")
-    predictions, of_variants = map(_in_order, zip(*answers.in_order(), strict=True))
+    predictions, of_variants = map(_in_order, zip(*answers.taken(), strict=True))
     settings = plan.settings
     predictions = _checked(predictions, plan, plan.folder.predictions)
     _write_table(predictions, plan.folder.predictions)

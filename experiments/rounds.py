@@ -78,9 +78,9 @@ class Asked(Generic[T]):
     unsettled: int = 0
     rounds: int = 0
 
-    def in_order(self) -> list[T]:
-        """What was read, in the order of the items."""
-        return [self.found[number] for number in self.numbers()]
+    def taken(self) -> list[T]:
+        """What was read, in the order of the items; it is not held here any longer."""
+        return [self.found.pop(number) for number in self.numbers()]
 
     def numbers(self) -> range:
         """Of the chunks."""
