@@ -32,12 +32,11 @@ def read_rows(path: Path) -> tuple[tuple[str, ...], list[dict[str, Any]]]:
     """
     from pyarrow import parquet
 
-    with _one_error():
-        with parquet.ParquetFile(path) as file:
-            # A part at a time, so that the file and its rows are not held at once.
-            parts = file.iter_batches(batch_size=4096, use_threads=False)
-            rows = [row for part in parts for row in part.to_pylist()]
-            return tuple(file.schema_arrow.names), rows
+    with _one_error(), parquet.ParquetFile(path) as file:
+        # A part at a time, so that the file and its rows are not held at once.
+        parts = file.iter_batches(batch_size=4096, use_threads=False)
+        rows = [row for part in parts for row in part.to_pylist()]
+        return tuple(file.schema_arrow.names), rows
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,7 @@ from core.prompts import template
 from core.protocol import Request, Response, digest, write_requests
 from core.replacing import replacing
 from experiments import gpt_audio
+from experiments.answer_stamps import assert_made_by
 from experiments.gpt_audio import is_gpt_audio
 from experiments.options import OptionError
 from experiments.runners import Job, RunnerError, Site, runner
@@ -74,6 +75,8 @@ def ask(asked: Asked, run: Callable[[Job], None] | None = None) -> str:
     if todo:
         way.run([one.request for one in todo])
     responses = read_responses(_responses(asked))
+    mine = (responses[one.request.id] for one in planned if one.request.id in responses)
+    assert_made_by(mine, way.stamps, _responses(asked))
     said = _written(asked, planned, responses, silent)
     _note_down(asked, way, items, planned, todo, responses)
     return said
@@ -120,11 +123,13 @@ class Way:
 
     Attributes:
         digest: what decides an answer beside the request.
+        stamps: what its answers say of who gave them, by the fields' names.
         host: where clips and contexts are sent; "" for this machine.
         run: answers the requests given, in the file of answers.
     """
 
     digest: str
+    stamps: Mapping[str, str]
     host: str
     run: Callable[[Sequence[Request]], None]
 
@@ -140,7 +145,7 @@ def _to_openai(asked: Asked) -> Way:
     def run(requests: Sequence[Request]) -> None:
         gpt_audio.ask(found, requests, _audio(asked), _responses(asked), _note)
 
-    return Way(found.digest, found.host, run)
+    return Way(found.digest, {}, found.host, run)
 
 
 def _to_a_model(asked: Asked, given: Callable[[Job], None] | None) -> Way:
@@ -158,7 +163,8 @@ def _to_a_model(asked: Asked, given: Callable[[Job], None] | None) -> Way:
         host = "" if endpoint.is_here else endpoint.host
     decides = digest({"card": card.digest, "image": image, "precision": precision})
     # A runner reads the requests' file and leaves out what is answered.
-    return Way(decides, host, lambda requests: carry_out(job))
+    stamps = {"card": card.digest} | ({} if given else {"image": image})
+    return Way(decides, stamps, host, lambda requests: carry_out(job))
 
 
 def _note(line: str) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from itertools import chain
@@ -22,6 +22,7 @@ from containers.runtime.answered import Answered
 from containers.runtime.answers import AnswerFile, BusyError
 from core.protocol import ProtocolError, Request, Response, write_requests
 from core.replacing import replacing
+from experiments.answer_stamps import assert_made_by
 from experiments.clips import Clips, clips_of
 from experiments.planned_file import PlannedFile
 from experiments.runners import RunnerError
@@ -90,20 +91,9 @@ class Asked(Generic[T]):
         planned = self.planned.of(number)
         unplayable = undecodable(planned, self.ways)
         answers = self.answers.of(e.request.id for e in planned if e.request.id not in unplayable)
-        self._assert_of_this_model(answers.values())
+        stamps = {"card": self.plan.card.digest, "image": self.plan.image}
+        assert_made_by(answers.values(), stamps, self.answers.path)
         return Chunk(self.items_of(number), self.ways, planned, answers | unplayable)
-
-    def _assert_of_this_model(self, answers: Iterable[Response]) -> None:
-        """An id is a digest of the model too: another model's answer under it was put there."""
-        ours = {"card": self.plan.card.digest, "image": self.plan.image}
-        for answer in answers:
-            for name, own in ours.items():
-                if (theirs := getattr(answer, name)) not in (None, own):
-                    raise RunnerError(
-                        f"{self.answers.path}: the answer to {answer.id} has another {name} than "
-                        f"this run ({theirs:.20}, not {own:.20}); take out its line, and it is "
-                        "asked again."
-                    )
 
     def items_of(self, number: int) -> pd.DataFrame:
         return self.items.iloc[number * CHUNK : (number + 1) * CHUNK]

@@ -1,11 +1,7 @@
 """Files become samples, whatever they are called and however they were written."""
 
 import os
-import runpy
-import shutil
-import subprocess
 from hashlib import sha256
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,23 +18,9 @@ from core.audio import (
     read_clip,
     write_clip,
 )
+from tests.core.recorded_tone import CORPUS, encoded, pcm, pitch_hz, put, tone, wav
 
-CORPUS = runpy.run_path(str(Path(__file__).parents[1] / "corpus" / "broken_audio.py"))
 WHOLE, BROKEN = CORPUS["whole"](), CORPUS["broken"]()
-tone, encoded, wav, pcm = (CORPUS[name] for name in ("tone", "encoded", "wav", "pcm"))
-NO_FFMPEG = "m4a is read where ffmpeg is installed, and it is not"
-needs_ffmpeg = pytest.mark.skipif(shutil.which("ffmpeg") is None, reason=NO_FFMPEG)
-
-
-def put(folder, name, content):
-    path = folder / name
-    path.write_bytes(content)
-    return path
-
-
-def pitch_hz(samples):
-    spectrum = np.abs(np.fft.rfft(samples * np.hanning(len(samples)), 8 * len(samples)))
-    return np.argmax(spectrum) * RATE_HZ / (8 * len(samples))
 
 
 @pytest.mark.parametrize("name", WHOLE)
@@ -258,62 +240,6 @@ def test_damage_of_any_kind_gives_samples_or_a_reason(
     else:
         assert np.isfinite(recording.samples).all()
         assert np.abs(recording.samples).max() <= 1
-
-
-def m4a(folder, name="a.m4a", *more):
-    source = put(folder, "source.wav", wav(pcm(tone(16_000))))
-    path = folder / name
-    command = ["ffmpeg", "-v", "error", "-i", str(source), *more, "-y", f"file:{path}"]
-    subprocess.run(command, check=True)
-    return path
-
-
-@needs_ffmpeg
-@pytest.mark.parametrize(
-    "name", ["a.m4a", "-i.m4a", "a b;c'd.m4a", "http:a.m4a", "a.webm", "a.aac"]
-)
-def test_m4a_is_read_through_ffmpeg_whatever_its_name(tmp_path, name):
-    recording = read_clip(m4a(tmp_path, name))
-
-    assert recording.facts.seconds == pytest.approx(1, abs=0.15)
-    assert pitch_hz(recording.samples) == pytest.approx(440, abs=1)
-    assert recording.facts.subtype in ("AAC", "OPUS", "VORBIS")
-
-
-@needs_ffmpeg
-def test_a_relative_m4a_that_begins_with_a_dash_is_a_file(tmp_path, monkeypatch):
-    m4a(tmp_path, "-i.m4a")
-    monkeypatch.chdir(tmp_path)
-
-    assert read_clip("-i.m4a").facts.format == "MP4"
-
-
-@needs_ffmpeg
-def test_a_span_of_an_m4a(tmp_path):
-    path = m4a(tmp_path)
-
-    assert read_clip(path, start_s=0.25, end_s=0.75).facts.seconds == pytest.approx(0.5, abs=0.001)
-    with pytest.raises(AudioError, match=r"a recording that holds 0\.5 s to 2 s, found 1\.0"):
-        read_clip(path, start_s=0.5, end_s=2)
-    with pytest.raises(AudioError, match="a recording that holds 5 s to its end"):
-        read_clip(path, start_s=5)
-
-
-@needs_ffmpeg
-@pytest.mark.parametrize("more", [(), ("-movflags", "faststart")])
-def test_a_cut_m4a_is_refused(tmp_path, more):
-    content = m4a(tmp_path, "a.m4a", *more).read_bytes()
-
-    with pytest.raises(AudioError, match="expected audio that decodes to its end"):
-        read_clip(put(tmp_path, "cut.m4a", content[: len(content) // 2]))
-
-
-def test_an_m4a_without_ffmpeg_says_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", "")
-    path = put(tmp_path, "a.m4a", b"\0\0\0\x20ftypM4A \0\0\0\0")
-
-    with pytest.raises(AudioError, match=r"found MP4 and no ffmpeg\. Install ffmpeg, or convert"):
-        read_clip(path)
 
 
 def test_a_clip_is_named_by_its_samples_and_reads_back_unchanged(tmp_path):

@@ -1,3 +1,5 @@
+import json
+
 import pandas as pd
 import pytest
 
@@ -87,6 +89,19 @@ def test_the_same_command_asks_nothing_again_and_another_run_only_the_new(descri
     describe(runs=4)
 
     assert describe.asked == [6, 2]
+
+
+def test_answers_of_another_model_are_refused(describe, tmp_path, capsys):
+    describe()
+    (path,) = tmp_path.glob("out/*-responses.jsonl")
+    first, *others = path.read_text().splitlines(keepends=True)
+    stamped = {**json.loads(first), "card": "deadbeef"}
+    path.write_text("".join([json.dumps(stamped) + "\n", *others]))
+    capsys.readouterr()
+
+    assert describe() == 1
+    said = capsys.readouterr().err
+    assert f"the answer to {stamped['id']} has another card than this run (deadbeef, not" in said
 
 
 def test_a_dry_run_says_how_much_and_what_it_would_cost(describe, tmp_path, capsys):

@@ -97,7 +97,7 @@ def test_memory_does_not_grow_with_what_is_said(tmp_path, monkeypatch):
         )
         peaks[count] = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        assert sum(asked.in_order()) == asked.requests == 3 * len(items)
+        assert sum(asked.taken()) == asked.requests == 3 * len(items)
     size = plan.folder.requests.stat().st_size / len(items)
 
     # Tens of kilobytes are asked about a dialogue. Held is where they are, and the words of

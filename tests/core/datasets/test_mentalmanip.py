@@ -148,11 +148,12 @@ def test_a_byte_order_mark_is_no_part_of_the_header(tmp_path):
 
 @pytest.mark.shared
 def test_the_consensus_set_has_the_published_counts(shared):
-    began = time.perf_counter()
+    # Computing time, which a busy machine does not lengthen.
+    began = time.process_time()
     parsed = read_mentalmanip(shared / "data" / "mentalmanip" / "mentalmanip_con.csv")
     counts = counted(parsed.dialogues)
 
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2
     assert (counts.dialogues, counts.manipulative, counts.not_manipulative) == (2915, 2016, 899)
     assert counts.technique_labels == 2346
     assert dict(counts.techniques) == dict(PUBLISHED_TECHNIQUES)

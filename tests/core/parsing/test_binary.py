@@ -141,8 +141,9 @@ def test_no_text_makes_it_raise_or_answer_something_else(text, cut):
 @pytest.mark.parametrize("length", [9_990, 1_000_000])
 def test_a_long_text_takes_no_long_time(unit, length):
     text = unit * (length // len(unit))
-    start = time.perf_counter()
+    # Computing time, which a busy machine does not lengthen.
+    start = time.process_time()
 
     verdict(text, LETTERS)
 
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1

@@ -164,11 +164,12 @@ def test_an_integer_is_its_level_or_nothing(number, sentence):
 @pytest.mark.parametrize("length", [9_990, 1_000_000])
 def test_a_long_text_takes_no_long_time(unit, length):
     text = unit * (length // len(unit))
-    start = time.perf_counter()
+    # Computing time, which a busy machine does not lengthen.
+    start = time.process_time()
 
     rating(text)
 
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 @settings(max_examples=200, deadline=None)

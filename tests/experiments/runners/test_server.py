@@ -2,84 +2,17 @@
 
 import json
 import math
-import os
-import signal
-import subprocess
-import sys
-import threading
-import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import soundfile
 
-from containers.runtime.card import read_card
 from containers.runtime.response_log import read_responses
-from core.protocol import Request, write_requests
-from experiments.runners import Job, RunnerError, Site, _asking, _pace
+from experiments.runners import RunnerError, Site, _asking
 from experiments.runners import server as runner
-from experiments.settings import ROOT
-from tests.experiments.runners.openai_server import Server, heard, shares, words
-
-CHOICES = {label: (label, f" {label}") for label in "12345"}
-CARD_PATH = ROOT / "containers" / "voxtral" / "model.toml"
-
-
-@pytest.fixture
-def server():
-    state = Server()
-    yield state
-    state.stop()
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    monkeypatch.setattr(_pace, "BACKOFF_S", 0.02)
-    monkeypatch.delenv("UNDERTONE_API_KEY", raising=False)
-
-
-@pytest.fixture
-def card():
-    card = read_card(CARD_PATH)
-    return replace(card, budget=replace(card.budget, timeout_s=0.8))
-
-
-@pytest.fixture
-def job(tmp_path, card, server):
-    """A job over requests that the test writes with `ask`."""
-    (tmp_path / "audio").mkdir()
-    for number in range(3):
-        noise = np.random.default_rng(number).normal(0, 0.1, 20_000 + 1_000 * number)
-        soundfile.write(tmp_path / "audio" / f"c{number}.wav", noise, 16_000, subtype="FLOAT")
-    return Job(
-        card=card,
-        card_path=CARD_PATH,
-        weights=tmp_path,
-        requests=tmp_path / "requests.jsonl",
-        responses=tmp_path / "responses.jsonl",
-        audio=tmp_path / "audio",
-        precision="bf16",
-        device_map="auto",
-        log=tmp_path / "log",
-        site=Site(server.url),
-    )
-
-
-def question(text, clip=None, **fields):
-    parts = ([{"audio": clip}] if clip else []) + [{"text": text}]
-    fields = {"system": None, "choices": CHOICES, **fields}
-    return Request(id=f"id of {text}", parts=tuple(parts), **fields)
-
-
-def ask(job, *requests):
-    write_requests(job.requests, requests)
-    runner.run(job)
-    return read_responses(job.responses)
-
-
-def answer_to(job, text, **fields):
-    return ask(job, question(text, **fields))[f"id of {text}"]
+from tests.experiments.runners.openai_server import heard, shares
+from tests.experiments.runners.server_jobs import CHOICES, answer_to, ask, question
 
 
 def test_labels_are_scored_exactly_by_token_id(job, server):
@@ -282,80 +215,6 @@ def test_a_long_rest_is_told(job, server, monkeypatch):
     assert f"{server.url} is busy (status 429): asked again in 0 s." in job.log.read_text()
 
 
-@pytest.mark.parametrize("happens", ["429 after 0.2", "503", "500", "malformed", "reset", "hang"])
-def test_a_passing_failure_leaves_no_trace_in_the_answer(job, server, happens):
-    server.schedule["unlucky"] = [happens]
-
-    assert answer_to(job, "an unlucky one").status == "ok"
-    assert len(server.asked("unlucky")) == 2
-
-
-def test_retry_after_holds_everybody_back(job, server):
-    server.latency_s = 0.05
-    server.schedule["unlucky"] = ["429 after 0.8"]
-    ask(job, question("unlucky"), *(question(f"lucky {n}") for n in range(30)))
-    refused = next(
-        at for at, body in zip(server.times, server.bodies, strict=True) if words(body) == "unlucky"
-    )
-    later = [at - refused for at in server.times if at - refused > 0.3]
-
-    assert min(later) > 0.75
-
-
-def test_concurrency_grows_and_backs_off(job, server):
-    server.latency_s = 0.02
-    server.schedule["late"] = ["429"] * 3
-    ask(
-        job,
-        *(question(f"early {n}") for n in range(80)),
-        *(question(f"late {n}") for n in range(8)),
-    )
-
-    assert 4 < server.most_at_once <= _pace.MOST
-    assert all(answer.status == "ok" for answer in read_responses(job.responses).values())
-
-
-@pytest.mark.parametrize(
-    ("happens", "said"),
-    [
-        ("401", "UNDERTONE_API_KEY is not set"),
-        ("404", "Give the endpoint up to /v1"),
-        ("redirect", "sends on to http://elsewhere.example/v1 (status 307), where nothing was"),
-        ("quota", "no quota left: pay first"),
-    ],
-)
-def test_what_would_fail_every_request_ends_the_run(job, server, happens, said):
-    server.schedule["first"] = [happens]
-    with pytest.raises(RunnerError) as error:
-        ask(job, question("the first"))
-
-    assert said in str(error.value)
-    assert read_responses(job.responses) == {}
-
-
-def test_a_server_that_goes_away_ends_the_run_and_the_rest_is_asked_later(job, server, monkeypatch):
-    monkeypatch.setitem(_asking.TRIES, "connection", 2)
-    requests = [question(f"question {n}") for n in range(40)]
-    server.latency_s = 0.05
-    threading.Timer(0.15, server.stop).start()
-    with pytest.raises(RunnerError, match=r"has gone|No server answers"):
-        ask(job, *requests)
-    kept = read_responses(job.responses)
-
-    assert all(answer.status in ("ok", "model_error") for answer in kept.values())
-    assert len(kept) < 40
-
-
-def test_a_second_run_asks_only_what_has_no_answer(job, server):
-    server.schedule["doomed"] = ["400"]
-    ask(job, question("doomed"), question("sound"))
-    server.bodies.clear()
-    answers = ask(job, question("doomed"), question("sound"))
-
-    assert [words(body) for body in server.bodies] == ["doomed"]
-    assert {answer.status for answer in answers.values()} == {"ok"}
-
-
 def test_another_model_behind_the_endpoint_is_refused_by_name(card, server):
     server.served = ["other/model"]
 
@@ -420,37 +279,3 @@ def test_a_clip_beyond_the_cards_limit_is_truncated(job, card):
 
     assert (answer.status, answer.audio_seconds_used) == ("truncated", 1.0)
     assert "clip_cut" in answer.fallbacks
-
-
-@pytest.mark.slow
-def test_evaluate_killed_in_the_middle_goes_on(tmp_path, server):
-    server.latency_s = 0.3
-    uri = f"sqlite:///{tmp_path}/mlflow.db"
-    environment = os.environ | {"MLFLOW_TRACKING_URI": uri, "PYTHONPATH": str(ROOT)}
-    words = ["--model", "voxtral", "--runner", "server", "--endpoint", server.url, "--limit", "20"]
-    command = [
-        sys.executable,
-        "-m",
-        "experiments.evaluate",
-        *words,
-        "--output",
-        str(tmp_path / "out"),
-    ]
-    command += ["--resamples", "20"]
-    run = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    while not any(path.stat().st_size for path in tmp_path.rglob("responses.jsonl")):
-        assert time.monotonic() < deadline
-        assert run.poll() is None
-        time.sleep(0.05)
-    run.send_signal(signal.SIGKILL)
-    run.wait()
-    (responses,) = (tmp_path / "out").glob("*/*/voxtral/responses.jsonl")
-    kept = len(read_responses(responses))
-    server.latency_s = 0.0
-    ended = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
-
-    assert ended.returncode == 0, ended.stderr
-    assert 0 < kept < 60
-    assert f"{kept} answers reused" in ended.stdout
-    assert len(read_responses(responses)) == 60
