@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -79,10 +78,10 @@ def run(settings: Settings) -> None:
     from experiments import finished
     from experiments.shown import show, shown_of
 
-    began = time.time()
     if stands := finished.find(settings):
         show(stands.shown, finished.asked_again(stands), _look(stands.known))
         return
+    before = finished.state_of(settings.data)
     from experiments.evaluation import prepare
     from experiments.run_folder import held
 
@@ -90,7 +89,7 @@ def run(settings: Settings) -> None:
     with held(plan.folder):
         found, store, known = _carried_out(plan)
         shown = shown_of(found)
-        finished.remember(found, shown, began)
+        finished.remember(found, shown, before)
     show(shown, _effort(found, store), _look(known))
 
 

@@ -13,6 +13,7 @@ import json
 import os
 import platform
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -39,9 +40,9 @@ if TYPE_CHECKING:
 # Below the output folder.
 NOTES = "finished"
 _PACKAGES = (*PACKAGES, "scikit-learn", "statsmodels", "pandera", "pyarrow")
-# A file that is written after it was read may bear the time of that very moment: some file
-# systems count in steps of two seconds.
-_COARSEST_CLOCK_S = 2.0
+# A file may be written twice within a step of its file system's clock, and bear the same time.
+# Most count in milliseconds; those whose times are whole seconds in up to two.
+_CLOCK_STEP_S, _COARSE_CLOCK_STEP_S = 0.05, 2.0
 # Failures that the same command would try again.
 _NOT_FINAL = ("audio_error", "model_error", "timeout")
 
@@ -53,6 +54,18 @@ class Finished:
     shown: Shown
     requests: int
     known: recorded.Recorded
+
+
+@dataclass(frozen=True)
+class State:
+    """Files of a folder at one moment: equal digests, untouched files.
+
+    Attributes:
+        settled: none is so young that it could be written once more and look the same.
+    """
+
+    digest: str
+    settled: bool
 
 
 def find(settings: Settings) -> Finished | None:
@@ -72,7 +85,8 @@ def find(settings: Settings) -> Finished | None:
         folder = RunFolder(Path(said["folder"]), settings.output / "audio", said["limit"])
         grids = tuple((title, _grid(header, rows)) for title, header, rows in said["grids"])
         found = Shown(grids, tuple(said["remarks"]), str(folder.results))
-        stands = said["data"] == _data(settings.data) and folder.path.is_dir()
+        now = state_of(settings.data)
+        stands = now and said["data"] == now.digest and folder.path.is_dir()
         requests, files = int(said["requests"]), said["files"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
@@ -83,22 +97,23 @@ def find(settings: Settings) -> Finished | None:
     return Finished(found, requests, known) if known else None
 
 
-def remember(evaluation: Evaluation, shown: Shown, began: float) -> None:
+def remember(evaluation: Evaluation, shown: Shown, data: State | None) -> None:
     """Note a run that stands in MLflow, unless the same command might find otherwise.
 
     Args:
-        began: when the command began, seconds since 1970.
+        data: the dataset's folder before the run read it.
     """
     plan, settings = evaluation.plan, evaluation.plan.settings
     path = _note(settings)
     failed = evaluation.unsettled or evaluation.predictions["status"].isin(_NOT_FINAL).any()
-    data = _data(settings.data, before=began - _COARSEST_CLOCK_S)
-    if path is None or failed or plan.variants or data is None:
+    if path is None or failed or plan.variants:
+        return
+    if data is None or not data.settled or state_of(settings.data) != data:
         return
     note = {
         "folder": str(plan.folder.path),
         "limit": plan.folder.limit,
-        "data": data,
+        "data": data.digest,
         "files": _files(plan.folder),
         "requests": evaluation.requests,
         "grids": [(title, grid.header, grid.rows) for title, grid in shown.grids],
@@ -129,23 +144,29 @@ def _note(settings: Settings) -> Path | None:
     return settings.output / NOTES / f"{digest(rests_on)[:32]}.json"
 
 
-def _data(folder: Path, before: float | None = None) -> str | None:
-    """Digest of a folder's files by size, place on the disk and times, which any change changes.
+def state_of(folder: Path) -> State | None:
+    """A folder's files by size, place on the disk and times, of which any change changes one.
 
-    To read them takes longer than all the rest. None where one was written after `before`.
+    To read them takes longer than all the rest. None where the folder cannot be listed.
     """
-    lines = []
-    for entry in _below(str(folder)):
-        try:
-            found = entry.stat()
-        except FileNotFoundError:
-            # A link to nothing.
-            found = entry.stat(follow_symlinks=False)
-        if before is not None and max(found.st_mtime, found.st_ctime) > before:
-            return None
-        facts = (found.st_size, found.st_ino, found.st_mtime_ns, found.st_ctime_ns)
-        lines.append(f"{entry.path}\0{facts}")
-    return sha256("\n".join(sorted(lines)).encode(errors="surrogateescape")).hexdigest()
+    lines, settled, now = [], True, time.time()
+    try:
+        for entry in _below(str(folder)):
+            try:
+                found = entry.stat()
+            except FileNotFoundError:
+                # A link to nothing.
+                found = entry.stat(follow_symlinks=False)
+            settled &= all(
+                now - ns / 1e9 > (_CLOCK_STEP_S if ns % 1_000_000_000 else _COARSE_CLOCK_STEP_S)
+                for ns in (found.st_mtime_ns, found.st_ctime_ns)
+            )
+            facts = (found.st_size, found.st_ino, found.st_mtime_ns, found.st_ctime_ns)
+            lines.append(f"{entry.path}\0{facts}")
+    except OSError:
+        return None
+    told = "\n".join(sorted(lines)).encode(errors="surrogateescape")
+    return State(sha256(told).hexdigest(), settled)
 
 
 def _below(folder: str) -> Iterator[os.DirEntry[str]]:

@@ -27,9 +27,7 @@ def committed(monkeypatch):
 
 
 @pytest.fixture
-def data(tmp_path, monkeypatch):
-    """The demo set, on a disk whose clock has no steps, or all waited seconds for it."""
-    monkeypatch.setattr(finished, "_COARSEST_CLOCK_S", 0.0)
+def data(tmp_path):
     return shutil.copytree(ROOT / "demo" / "distress", tmp_path / "data")
 
 
@@ -126,6 +124,20 @@ def test_data_written_while_the_run_went_on_is_not_taken_for_what_it_read(
 
     assert finished.find(settings) is None
     assert not (settings.output / finished.NOTES).exists()
+
+
+def test_a_file_of_this_very_moment_might_change_once_more_and_look_the_same(tmp_path):
+    path = tmp_path / "a.wav"
+    path.write_bytes(b"sound")
+    assert not finished.state_of(tmp_path).settled
+    time.sleep(0.1)
+    assert finished.state_of(tmp_path).settled
+
+    # As on a file system whose clock counts in whole seconds.
+    os.utime(path, ns=(0, (time.time_ns() // 10**9) * 10**9))
+    time.sleep(0.1)
+    assert not finished.state_of(tmp_path).settled
+    assert finished.state_of(tmp_path / "absent") is None
 
 
 def test_a_run_that_is_gone_from_mlflow_is_recorded_anew(done, store):
