@@ -28,7 +28,10 @@ def committed(monkeypatch):
 
 @pytest.fixture
 def data(tmp_path):
-    return shutil.copytree(ROOT / "demo" / "distress", tmp_path / "data")
+    copied = shutil.copytree(ROOT / "demo" / "distress", tmp_path / "data")
+    # Younger files are not trusted.
+    time.sleep(0.1)
+    return copied
 
 
 @pytest.fixture
@@ -40,7 +43,6 @@ def settings(store, committed, data, tmp_path):
 @pytest.fixture
 def done(settings):
     """The settings of a run that stands, and its folder."""
-    time.sleep(0.05)
     evaluate.run(settings)
     (results,) = settings.output.glob("distress/*/null")
     return settings, RunFolder(results, settings.output / "audio", limit=2)
