@@ -82,15 +82,16 @@ def find(settings: Settings) -> Finished | None:
         return None
     try:
         said = json.loads(path.read_bytes())
-        folder = RunFolder(Path(said["folder"]), settings.output / "audio", said["limit"])
+        place = (settings.output / said["folder"]).resolve()
+        folder = RunFolder(place, settings.output / "audio", int(said["limit"]))
         grids = tuple((title, _grid(header, rows)) for title, header, rows in said["grids"])
         found = Shown(grids, tuple(said["remarks"]), str(folder.results))
         now = state_of(settings.data)
-        stands = now and said["data"] == now.digest and folder.path.is_dir()
+        stands = now and said["data"] == now.digest and (settings.output.resolve() in place.parents)
         requests, files = int(said["requests"]), said["files"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
-    if not stands:
+    if not stands or not folder.results.is_dir():
         return None
     with held(folder):
         known = recorded.find(folder, settings) if files == _files(folder) else None
@@ -111,7 +112,7 @@ def remember(evaluation: Evaluation, shown: Shown, data: State | None) -> None:
     if data is None or not data.settled or state_of(settings.data) != data:
         return
     note = {
-        "folder": str(plan.folder.path),
+        "folder": str(plan.folder.path.relative_to(settings.output)),
         "limit": plan.folder.limit,
         "data": data.digest,
         "files": _files(plan.folder),

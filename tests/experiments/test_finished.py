@@ -154,10 +154,11 @@ def test_a_damaged_note_takes_the_whole_road(done):
     settings, _ = done
     (note,) = (settings.output / finished.NOTES).iterdir()
     said = json.loads(note.read_text())
-    broken = ["", "[]", "{", json.dumps({**said, "grids": [1]}), json.dumps({**said, "limit": "x"})]
-    for text in broken:
+    others = [{"grids": [1]}, {"limit": "x"}, {"folder": ".."}, {"folder": str(settings.data)}]
+    for text in ("", "[]", "{", *(json.dumps(said | other) for other in others)):
         note.write_text(text)
         assert finished.find(settings) is None
+    assert not (settings.data / ".lock").exists()
 
 
 def test_a_folder_that_another_process_writes_is_refused_all_the_same(done):
