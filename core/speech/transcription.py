@@ -123,7 +123,7 @@ def whisper(threads: int = 1) -> Callable[[Samples], pd.DataFrame]:
     Raises:
         SpeechError: a package is missing, or its model is not the known one.
     """
-    folder = model_folder()
+    folder = model_folder("build")
     library = _library("faster_whisper")
     model = library.WhisperModel(
         str(folder), device="cpu", compute_type="int8", cpu_threads=threads

