@@ -296,7 +296,7 @@ def _log(asked: Asked, found: Validation) -> None:
             },
         )
         write(run, record)
-    print(how_to_look(run.uri, run.experiment_id, leaderboard=run.leaderboard))
+    print(f"look:  {how_to_look(run.uri, run.experiment_id, leaderboard=run.leaderboard)}")
 
 
 if __name__ == "__main__":

@@ -66,6 +66,7 @@ def test_a_table_is_printed_and_logged(prepared, capsys):
     assert main(["--ratings", str(written(prepared, BINARY)), "--resamples", "50"]) == 0
     shown = capsys.readouterr().out
     assert "Left out column 'note': its cells are text, not ratings." in shown
+    assert shown.splitlines()[-1].startswith("look:  ")
     assert "Few items: fleiss_kappa rests on 2 of 4 items" in shown
     client, run = only_run()
     assert run.info.status == "FINISHED"

@@ -78,6 +78,7 @@ def test_tables_of_the_study_are_printed_and_logged(store, capsys):
     said = capsys.readouterr().out
     # Medians 1 3 5 2: each label exactly.
     assert "The experts' median is within one level of the label on 100.0% of 4 turns." in said
+    assert said.splitlines()[-1].startswith("look:  ")
     for figure in ("krippendorff_alpha_ordinal", "pairwise_qwk", "consensus (median)"):
         assert figure in said
     client, found = only_run()
