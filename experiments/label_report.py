@@ -54,7 +54,8 @@ def report(
         **_agreement(runs.to_numpy(float)),
     }
     lines = [
-        f"{len(labels):,} turns, {runs.shape[1]} runs, embedded by {model.name}",
+        f"{len(labels):,} turns, {runs.shape[1]} {'run' if runs.shape[1] == 1 else 'runs'}, "
+        f"embedded by {model.name}",
         f"- without a label: {int(labels['label'].isna().sum()):,} turns; descriptions without "
         f"words: {int(rated['label'].isna().sum()):,}",
         *(f"- {name}: {_said(values)}" for name, values in spread.items()),

@@ -176,6 +176,11 @@ def p_value(p: float) -> str:
     return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
+def counted(number: int, noun: str) -> str:
+    """ "1 run", "2 runs"."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def listed(names: Iterable[Any], most: int = 6) -> str:
     """Names with commas, the first few of many."""
     every = [str(name) for name in names]

@@ -7,6 +7,7 @@ other prompts are refused, with the difference.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from core.modality import CONDITIONS
-from experiments.comparison.document import listed
+from experiments.comparison.document import counted, listed
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -224,7 +225,8 @@ def _of_one_dataset(every: Sequence[FoundRun], task: str, dataset: str) -> list[
         )
     names = sorted({run.dataset for run in whole})
     if len(names) > 1:
-        counts = ", ".join(f"{n} ({sum(r.dataset == n for r in whole)} runs)" for n in names)
+        runs_of = Counter(run.dataset for run in whole)
+        counts = ", ".join(f"{name} ({counted(runs_of[name], 'run')})" for name in names)
         raise GatheringError(
             f"dataset: task {task} has complete runs on {len(names)} datasets, {counts}; "
             f"say which, as -P dataset={names[0]}."

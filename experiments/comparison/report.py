@@ -26,7 +26,7 @@ from experiments.comparison import (
 )
 from experiments.comparison.asked import Asked
 from experiments.comparison.cells import SEPARATOR, Cells, name
-from experiments.comparison.document import Section, listed
+from experiments.comparison.document import Section, counted, listed
 from experiments.comparison.gathering import Gathered, GatheringError
 
 TOLERANCE = 1e-9
@@ -176,9 +176,10 @@ def _lines(gathered: Gathered, cells: Cells, asked: Asked) -> list[str]:
     models = f"{len(cells.models)} models" if len(cells.models) > 1 else "One model"
     lines = [
         f"{models}: {listed(cells.models, 12)}.",
-        f"{n:,} items{of_sessions}, {listed(cells.conditions)}; {len(cells.keys)} cells from "
-        f"{sum(map(len, gathered.runs.values()))} runs. Intervals: 95 % percentile bootstrap, "
-        f"{asked.resamples:,} resamples, seed {asked.seed}.",
+        f"{n:,} items{of_sessions}, {listed(cells.conditions)}; "
+        f"{counted(len(cells.keys), 'cell')} from "
+        f"{counted(sum(map(len, gathered.runs.values())), 'run')}. "
+        f"Intervals: 95 % percentile bootstrap, {asked.resamples:,} resamples, seed {asked.seed}.",
     ]
     if asked.published:
         lines.append(

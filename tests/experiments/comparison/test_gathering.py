@@ -121,7 +121,7 @@ def test_a_choice_between_datasets_is_asked_for(client, add):
     add("gemma4", dataset="one of two", conditions=("TO",))
     add("gemma4", dataset="two of two", conditions=("TO",))
 
-    with pytest.raises(GatheringError, match=r"one of two \(1 runs\).*-P dataset="):
+    with pytest.raises(GatheringError, match=r"one of two \(1 run\), .*-P dataset="):
         gather(client, "distress")
 
 
