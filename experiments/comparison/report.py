@@ -188,8 +188,8 @@ def _lines(gathered: Gathered, cells: Cells, asked: Asked) -> list[str]:
         )
     if gathered.synthetic:
         lines.append(
-            "Synthetic data: made, not recorded from life. These figures show that the road "
-            "works; they say nothing about people."
+            "Synthetic data, as its dataset.json says: its sound or its words were made, not "
+            "recorded from life. The figures hold for such data; they say nothing about people."
         )
     else:
         lines.append("Nothing here is a clinical instrument: labels are perceived, not diagnosed.")

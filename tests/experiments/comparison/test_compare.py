@@ -59,6 +59,7 @@ def test_one_model_in_one_condition_is_a_report_that_says_what_is_missing(
     text = Path(page).read_text()
     assert "One model has no rank" in text
     assert "1 cell from 1 run. Intervals" in said
+    assert "Synthetic data, as its dataset.json says" in said
     experiment = client.get_experiment_by_name("compare/distress")
     named = [run.info.run_name for run in client.search_runs([experiment.experiment_id])]
     assert "compare · distress · 1 model" in named
