@@ -42,7 +42,7 @@ OPTIONS: dict[str, tuple[str, str]] = {
     "skip_invalid": ("false", "of filled sheets: true leaves faulty cells out and lists them"),
     "data": ("", "dataset folder whose labels are judged; empty: a column of the ratings"),
     "reference": ("", "column with the labels, where no dataset is given; empty: named like one"),
-    "predictions": ("", "folder of a dataset's runs, a folder a model; empty: no ranking"),
+    "predictions": ("", "folder of a dataset's runs, a folder a model in it; empty: no ranking"),
     "condition": ("AO", "of the predictions: AO, AT or TO"),
     "resamples": ("1000", "bootstrap resamples of turns behind each interval; 0 for none"),
     "seed": ("0", "of every random draw"),
@@ -105,11 +105,23 @@ def settings_from(words: Mapping[str, str]) -> Asked:
         source=Path(words["ratings"]).expanduser(),
         data=existing_folder("data", data) if data else None,
         reference=words["reference"],
-        predictions=existing_folder("predictions", predictions) if predictions else None,
+        predictions=_runs_folder(predictions) if predictions else None,
         condition=one_of("condition", words["condition"], CONDITIONS),
         resamples=whole("resamples", words["resamples"], MOST_RESAMPLES),
         seed=whole("seed", words["seed"]),
     )
+
+
+def _runs_folder(said: str) -> Path:
+    """The folder with a folder a model in it; the usual slips are told what it is called."""
+    parts = [Path(part.strip()).expanduser() for part in said.split(",")]
+    runs = [part for part in parts if (part / "predictions.parquet").is_file()]
+    if runs and not predictions_in(runs[0]):
+        raise OptionError(
+            f"predictions: expected one folder that holds the models' folders, found {said!r}; "
+            f"give {runs[0].parent}."
+        )
+    return existing_folder("predictions", said)
 
 
 def _ratings_file(words: Mapping[str, str]) -> tuple[Path, Version | None]:

@@ -132,7 +132,7 @@ def models_grid(found: Validation) -> Grid:
 
 
 def sentences(found: Validation) -> list[str]:
-    """The agreement's, and how alike the models rank."""
+    """The agreement's, and how near the experts come to the labels."""
     lines = agreement_report.sentences(found.study)
     (within,) = (e for e in found.beside if (e.condition, e.metric) == (CONSENSUS, _WITHIN))
     lines.append(
@@ -141,9 +141,14 @@ def sentences(found: Validation) -> list[str]:
         if within.n
         else "No turn has both a label and a rating."
     )
+    return lines
+
+
+def ranking_sentences(found: Validation) -> list[str]:
+    """How alike the models rank on the experts' turns and on all; none where none was given."""
     if len(found.models) == 1:
-        lines.append("No ranking: one model alone has no rank; it takes two or more.")
-        return lines
+        return ["No ranking: one model alone has no rank; it takes two or more."]
+    lines = []
     for name, ranking in found.rankings.items():
         what = "the experts' median" if name == "experts" else "the labels"
         on = f"on the experts' turns against {what}"
@@ -156,7 +161,10 @@ def sentences(found: Validation) -> list[str]:
             f"({'every' if ranking.exact else 'drawn'} permutation)."
         )
     if found.models and len(found.models) < FEW_MODELS:
-        lines.append(f"Few models: {len(found.models)} can rank alike by chance.")
+        lines.append(
+            f"Few models: {len(found.models)} can rank alike by chance; a ranking that says "
+            f"something takes {FEW_MODELS} or more."
+        )
     return lines
 
 
@@ -164,17 +172,20 @@ _WITHIN = "reference_within_one"
 
 
 def print_validation(found: Validation, stream: TextIO) -> None:
-    """Sentences first, then the grids, then the pairs."""
+    """Sentences first, then the grids, then the pairs, then the ranking, where it is seen."""
     for line in sentences(found):
         print(line, file=stream)
     pairs = ("Pairs of experts", agreement_report.pairs_grid(found.study))
     for title, grid in [*grids(found), pairs]:
         print_grid(grid, title, stream)
+    for line in ranking_sentences(found):
+        print(line, file=stream)
 
 
 def note(found: Validation) -> str:
     """The same as markdown, for the run's description."""
-    parts = ["\n".join(f"- {line}" for line in sentences(found))]
+    said = [*sentences(found), *ranking_sentences(found)]
+    parts = ["\n".join(f"- {line}" for line in said)]
     parts += [f"**{title}**\n\n{markdown(grid)}" for title, grid in grids(found)]
     return "\n\n".join(parts)
 

@@ -96,7 +96,9 @@ def test_models_are_ranked_on_both_sets(store, capsys):
     said = " ".join(capsys.readouterr().out.split())
     assert "Ranking of 3 models on the experts' turns against the experts' median" in said
     assert "Spearman 1.000, p 0.33 (every permutation)" in said
-    assert "Few models: 3 can rank alike by chance." in said
+    assert "Few models: 3 can rank alike by chance; a ranking that says something takes 5" in said
+    # Below the tables, the last thing before the address.
+    assert said.index("Mean absolute error of the models") < said.index("Ranking of 3 models")
     # |5-1|, |1-3|, |1-5|, |5-2| and |1-4|; one turn of six is not answered.
     assert "poor │ 3.200 (5 of 6) │ 3.250 (4) │ 3.250 (4)" in said
     assert only_run()[1].data.metrics["ranking/spearman_experts"] == pytest.approx(1.0)
@@ -108,6 +110,17 @@ def test_one_model_has_no_rank_and_that_is_said_once(store, capsys):
     said = capsys.readouterr().out
     assert said.count("anking") == 1
     assert "No ranking: one model alone has no rank; it takes two or more." in said
+
+
+@pytest.mark.parametrize("said", ["{0}/good", "{0}/good,{0}/fair", "{0}/good, {0}/fair"])
+def test_the_folders_of_runs_are_told_the_folder_above(store, capsys, said):
+    predictions(store, "good", [1, 3, 5, 2, 4, 4])
+    folder = predictions(store, "fair", [2, 3, 5, 2, 4, 3])[1]
+    assert run(store, "--predictions", said.format(folder)) == 2
+    message = "expected one folder that holds the models' folders, found "
+    told = capsys.readouterr().err
+    assert message in told
+    assert told.endswith(f"; give {folder}.\n")
 
 
 def test_labels_may_come_from_the_dataset(store, capsys):
