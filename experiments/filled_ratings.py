@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from experiments.options import OptionError
-from experiments.rating_workbook import read_export, read_workbook
+from experiments.rating_workbook import CHOICE, HEADERS, read_export, read_workbook
 from experiments.ratings_export import KEY_FILE
 from experiments.spoken_files import write_table
 from validation.rating_sheets import Cell, RatingKey, SheetError, checked, read_key
@@ -42,7 +42,8 @@ def read_filled(folder: Path, key_file: Path | None, *, skip_invalid: bool) -> F
         raise OptionError(f"key: {error}") from error
     cells: list[Cell] = []
     problems, files = [], []
-    for path in _files(folder):
+    looked_at = _files(folder)
+    for path in looked_at:
         read = read_workbook if path.suffix.lower() == ".xlsx" else read_export
         found, wrong = read(path, key)
         # What ratings_export wrote and nobody has filled in stays out of the way.
@@ -63,7 +64,12 @@ def read_filled(folder: Path, key_file: Path | None, *, skip_invalid: bool) -> F
             )
         )
     if not ratings.given:
-        raise OptionError(f"ratings: {folder} holds no filled sheet of this round.")
+        many = "1 sheet" if len(looked_at) == 1 else f"{len(looked_at)} sheets"
+        raise OptionError(
+            f"ratings: {folder} holds no filled sheet of this round: {many} looked at, none with a "
+            f"rating; fill in column {HEADERS[-1]!r} of a workbook, or give exports of Label "
+            f"Studio with {CHOICE!r} chosen."
+        )
     table = pd.DataFrame(ratings.given, columns=["rater", "item", "rating"])
     path = folder / RATINGS
     write_table(path, table.sort_values(["item", "rater"])[["item", "rater", "rating"]])
