@@ -13,10 +13,11 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from core.replacing import replace_text, replacing
-from experiments.options import OptionError, amount, existing_folder, read_options, truth, whole
+from experiments.options import OptionError, amount, dataset_folder, read_options, truth, whole
 from experiments.output_lock import FolderInUseError, disk_sentence, only_one
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from validation.annotation_key import Key
 
 OPTIONS = {
-    "data": ("", "dataset folder of dialogues with audio, such as demo/manipulation"),
+    "data": ("", "dataset folder of dialogues with audio; demo is the set that comes along"),
     "annotators": ("8", "how many people rate"),
     "batches": ("auto", "batches a modality; auto: the study's ten, or fewer for a small set"),
     "overlap": ("0.3", "share of a batch that the next one holds too, 0.2-0.5"),
@@ -60,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Write the round; 2 for a wrong value or a design that cannot be, 1 where it can't write."""
     try:
         said = read_options(OPTIONS, arguments, "annotate_export", __doc__)
-        folder = existing_folder("data", said["data"])
+        folder = dataset_folder("data", said["data"], "manipulation")
         output = _output(said["output"])
         made = _round(said, folder)
         _keep_handed_out(output, made.key)
@@ -281,6 +282,7 @@ def _where(output: Path) -> list[str]:
         f"For the annotators, a folder each: {output / 'annotators'}",
         f"For Label Studio, a project for each file of tasks: {output / 'label_studio'}",
         f"For you alone: {output / KEY_FILE}",
+        f"Filled in: mlflow run . -e annotate_import -P answers={quote(str(output))}",
     ]
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
+ROOT = Path(__file__).resolve().parent.parent
 TRACK = {
     "track": (
         "true",
@@ -54,6 +55,23 @@ def existing_folder(name: str, said: str) -> Path:
     path = Path(said).expanduser()
     if not said or not path.is_dir():
         raise OptionError(f"{name}: there is no folder {said!r}.")
+    return path
+
+
+def dataset_folder(name: str, said: str, task: str) -> Path:
+    """The folder of a dataset, `demo` being the task's set that comes along, as for evaluate.
+
+    Raises:
+        OptionError: there is none.
+    """
+    if said == "demo":
+        return ROOT / "demo" / task
+    path = Path(said).expanduser()
+    if not said or not path.is_dir():
+        raise OptionError(
+            f"{name}: there is no folder {said!r}; give a dataset folder, or demo for the set that "
+            "comes along."
+        )
     return path
 
 

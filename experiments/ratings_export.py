@@ -15,9 +15,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
-from experiments.options import OptionError, existing_folder, read_options, whole
+from experiments.options import OptionError, dataset_folder, read_options, whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from validation.rating_sheets import RatingKey
 
 OPTIONS = {
-    "data": ("", "dataset folder of turns with audio, such as demo/distress"),
+    "data": ("", "dataset folder of turns with audio; demo is the set that comes along"),
     "experts": ("5", "how many rate; every one rates every turn"),
     "sessions": ("8", "whole sessions drawn at random, as in the study; 0 for all"),
     "seed": ("0", "of the draw and of every expert's order"),
@@ -49,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Write the round; 2 for a value or dataset that is wrong."""
     try:
         said = read_options(OPTIONS, arguments, "ratings_export", __doc__)
-        folder = existing_folder("data", said["data"])
+        folder = dataset_folder("data", said["data"], "distress")
         output = Path(said["output"]).expanduser()
         if not said["output"] or (output.exists() and not output.is_dir()):
             raise OptionError(f"output: expected a folder, found {said['output']!r}.")
@@ -66,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _sorry(1, error)
     except OSError as error:
         return _sorry(1, disk_sentence(error, output))
-    print(_told(made, output))
+    print(_told(made, output, said["data"]))
     return 0
 
 
@@ -173,7 +174,7 @@ def _write_clips(made: Round, folder: Path) -> None:
         (folder / name).write_bytes(content)
 
 
-def _told(made: Round, output: Path) -> str:
+def _told(made: Round, output: Path, data: str) -> str:
     key = made.key
     return "\n".join(
         [
@@ -182,7 +183,8 @@ def _told(made: Round, output: Path) -> str:
             f"For the experts, a folder each: {output / 'experts'}",
             f"For Label Studio, a project for each file of tasks: {output / 'label_studio'}",
             f"For you alone: {output / KEY_FILE}",
-            f"Filled in: mlflow run . -e validate_labels -P ratings={output} -P data=...",
+            f"Filled in: mlflow run . -e validate_labels -P ratings={quote(str(output))} "
+            f"-P data={quote(data)}",
         ]
     )
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from experiments.options import (
     OptionError,
+    dataset_folder,
     existing_file,
     existing_folder,
     one_of,
@@ -40,7 +41,7 @@ OPTIONS: dict[str, tuple[str, str]] = {
     ),
     "key": ("", "of filled sheets: private/key.json; empty: the one in that folder"),
     "skip_invalid": ("false", "of filled sheets: true leaves faulty cells out and lists them"),
-    "data": ("", "dataset folder whose labels are judged; empty: a column of the ratings"),
+    "data": ("", "dataset folder whose labels are judged, or demo; empty: a column of the ratings"),
     "reference": ("", "column with the labels, where no dataset is given; empty: named like one"),
     "predictions": ("", "folder of a dataset's runs, a folder a model in it; empty: no ranking"),
     "condition": ("AO", "of the predictions: AO, AT or TO"),
@@ -103,7 +104,7 @@ def settings_from(words: Mapping[str, str]) -> Asked:
         ratings=path,
         rated=rated,
         source=Path(words["ratings"]).expanduser(),
-        data=existing_folder("data", data) if data else None,
+        data=dataset_folder("data", data, "distress") if data else None,
         reference=words["reference"],
         predictions=_runs_folder(predictions) if predictions else None,
         condition=one_of("condition", words["condition"], CONDITIONS),

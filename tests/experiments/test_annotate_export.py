@@ -22,6 +22,13 @@ def export(folder, *more, data=DEMO):
     return main(["--data", str(data), *FOUR, "--output", str(folder), *more])
 
 
+def test_demo_is_the_set_that_comes_along_and_the_way_back_is_told(tmp_path, capsys):
+    assert export(tmp_path, data="demo") == 0
+    said = capsys.readouterr().out
+    assert "demo-manipulation: 12 items" in said
+    assert said.endswith(f"Filled in: mlflow run . -e annotate_import -P answers={tmp_path}\n")
+
+
 def test_each_annotator_gets_a_workbook_and_the_clips_in_it(tmp_path, capsys):
     assert export(tmp_path) == 0
     assert "1.33 ratings an item expected (items by ratings: 8 with 1, 4 with 2)" in (

@@ -13,7 +13,7 @@ from core.dataset import read_dataset
 from core.ssr import ANCHORS
 from experiments import ratings_export, validate_labels
 from experiments.filled_ratings import read_filled
-from experiments.options import OptionError
+from experiments.options import ROOT, OptionError
 from experiments.ratings_export import KEY_FILE
 from tests.core.datasets.releases import write_recording
 from tests.experiments.kept_runs import answers, keep
@@ -26,6 +26,9 @@ TURNS = [
     ("calm-1", "calm", 1, 2, "It was a good week.", ""),
     ("calm-2", "calm", 3, 4, "My boss came in.", "Therapist: Who?\nPatient: My boss."),
 ]
+
+DEMO = ROOT / "demo" / "distress"
+WORDS = {name: default for name, (default, _) in validate_labels.OPTIONS.items()} | {"data": "demo"}
 
 
 @pytest.fixture
@@ -321,13 +324,30 @@ def test_nobody_has_filled_anything_in(export, data, tmp_path, capsys):
     shutil.rmtree(tmp_path / "round" / "label_studio")
 
     assert validate(tmp_path / "round", data) == 2
-    assert "holds no filled sheet of this round" in capsys.readouterr().err
+    # Three experts, a workbook each.
+    said = "no filled sheet of this round: 3 sheets looked at, none with a rating; fill in column"
+    told = capsys.readouterr().err
+    assert said in told
+    assert "'Distress (1-5)'" in told
+
+
+def test_demo_is_the_set_that_comes_along_here_and_when_it_is_read(export, tmp_path, capsys):
+    assert export(data="demo") == 0
+    folder = tmp_path / "round"
+    said = capsys.readouterr().out
+    assert "demo-distress: 30 turns" in said
+    assert f"Filled in: mlflow run . -e validate_labels -P ratings={folder} -P data=demo" in said
+    asked = validate_labels.settings_from(WORDS | {"ratings": str(DEMO / "manifest.csv")})
+    assert asked.data == DEMO
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"data": "nowhere"}, "data: there is no folder 'nowhere'."),
+        (
+            {"data": "nowhere"},
+            "data: there is no folder 'nowhere'; give a dataset folder, or demo for",
+        ),
         ({"experts": "1"}, "experts: expected two or more, found 1"),
         ({"sessions": "-1"}, "sessions: expected a whole number of 0 or more"),
         ({"output": ""}, "output: expected a folder"),
