@@ -38,6 +38,7 @@ OPTIONS = {
 # What every two of study 2's annotators with a shared item share at least.
 FEW_SHARED = 10
 KEY_FILE = Path("private", "design.json")
+STUDIO = "label_studio"
 
 
 @dataclass(frozen=True)
@@ -208,7 +209,7 @@ def write_round(made: Round, output: Path, audio_url: str) -> None:
 
     key = made.key
     write_key(key, output / KEY_FILE)
-    studio = output / "label_studio"
+    studio = output / STUDIO
     _write_clips(made, list(made.sources), studio / AUDIO_FOLDER)
     for mode in MODALITIES:
         replace_text(studio / f"interface_{mode}.xml", interface(mode))
@@ -280,7 +281,7 @@ def sentences(made: Round) -> list[str]:
 def _where(output: Path) -> list[str]:
     return [
         f"For the annotators, a folder each: {output / 'annotators'}",
-        f"For Label Studio, a project for each file of tasks: {output / 'label_studio'}",
+        f"For Label Studio, a project for each file of tasks: {output / STUDIO}",
         f"For you alone: {output / KEY_FILE}",
         f"Filled in: mlflow run . -e annotate_import -P answers={quote(str(output))}",
     ]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.annotate_export import KEY_FILE
+from experiments.annotate_export import KEY_FILE, STUDIO
 from experiments.options import OptionError, existing_file, one_of, read_options, truth
 from experiments.output_lock import FolderInUseError, disk_sentence, only_one
 
@@ -26,7 +26,11 @@ if TYPE_CHECKING:
     from validation.consensus import ItemLabel
 
 OPTIONS = {
-    "answers": ("", "folder of filled workbooks and Label Studio exports, or files with commas"),
+    "answers": (
+        "",
+        "the round's folder that annotate_export wrote, with the workbooks in it filled in; or a "
+        "folder of workbooks and Label Studio exports, or files with commas",
+    ),
     "design": (
         "",
         "private/design.json of the export, if answers is not its folder; none for compiled CSVs",
@@ -75,7 +79,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         adjudication = (
             existing_file("adjudication", said["adjudication"]) if said["adjudication"] else None
         )
-        collected = _collected(said["design"] or _own_design(said["answers"]), files, modality)
+        collected = _collected(
+            said["design"] or _own_design(said["answers"]), files, modality, output
+        )
         before = consensus_of(collected)
         after, wrong, notes = _adjudicated(collected, before, adjudication)
     except OptionError as error:
@@ -114,7 +120,7 @@ def _own_design(answers: str) -> str:
     return str(path) if answers and path.is_file() else ""
 
 
-def _collected(design: str, files: Sequence[Path], modality: str) -> Collected:
+def _collected(design: str, files: Sequence[Path], modality: str, output: Path) -> Collected:
     from validation.annotation_key import KeyFileError, read_key
 
     if not design:
@@ -125,11 +131,16 @@ def _collected(design: str, files: Sequence[Path], modality: str) -> Collected:
         raise OptionError(f"design: {error}") from error
     # A folder of answers may be the whole folder of the round.
     own = Path(design).expanduser().resolve()
-    return returned([path for path in files if path.resolve() != own], key)
+    ours = (own.parent.parent / STUDIO, output.resolve())
+    return returned([path for path in files if path.resolve() != own], key, ours)
 
 
-def returned(files: Sequence[Path], key: Key) -> Collected:
-    """Workbooks and Label Studio exports held against the key."""
+def returned(files: Sequence[Path], key: Key, ours: Sequence[Path] = ()) -> Collected:
+    """Workbooks and Label Studio exports held against the key.
+
+    Args:
+        ours: folders that we write; what lies there and is no answer is no news.
+    """
     from experiments.annotation_tasks import read_export
     from experiments.annotation_workbook import read_workbook
     from validation.annotation_answers import Answer, Problem, checked
@@ -147,12 +158,17 @@ def returned(files: Sequence[Path], key: Key) -> Collected:
             continue
         # "~$": what Excel leaves beside an open workbook.
         reader = readers.get(path.suffix.lower())
+        written_here = any(path.resolve().is_relative_to(folder) for folder in ours)
         if reader is None or path.name.startswith("~$"):
-            notes.append(f"{path.name}: not read; neither a workbook nor a Label Studio export.")
+            if not written_here:
+                notes.append(
+                    f"{path.name}: not read; neither a workbook nor a Label Studio export."
+                )
             continue
         read = reader(path, annotators)
         problems += read.problems
-        notes += read.notes
+        # A file of tasks as it was handed out has nothing in it but that note.
+        notes += read.notes if read.modalities or not written_here else ()
         for mode in read.modalities:
             first = owners.setdefault((read.annotator, mode), path.name)
             if first != path.name:
@@ -191,7 +207,8 @@ def compiled(files: Sequence[Path], modality: str) -> Collected:
         if path.suffix.lower() != ".csv":
             raise OptionError(
                 f"answers: {path.name} is no CSV; workbooks and Label Studio exports need the "
-                "design.json they were made with (design=...)."
+                f"design.json they were made with: design={_likely_design(path)}, or give the "
+                "round's whole folder as answers."
             )
         mode = _modality(path, modality)
         if mode in items:
@@ -212,6 +229,12 @@ def compiled(files: Sequence[Path], modality: str) -> Collected:
             ]
     asked: dict[Modality, int | None] = dict.fromkeys(items)
     return Collected(tuple(ratings), (), tuple(notes), items, {}, reference, asked)
+
+
+def _likely_design(path: Path) -> str:
+    """Where the design of an answer's round lies: beside the annotators' folder, if it is there."""
+    found = [folder / KEY_FILE for folder in path.parents if (folder / KEY_FILE).is_file()]
+    return str(found[0]) if found else f"ROUND/{KEY_FILE}, beside the annotators' folder"
 
 
 def _modality(path: Path, said: str) -> Modality:

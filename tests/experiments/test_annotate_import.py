@@ -60,7 +60,32 @@ def test_the_whole_folder_of_a_round_has_its_design_and_tasks_without_answers(fi
     assert annotate_import.main(said) == 0, capsys.readouterr().err
     told = capsys.readouterr().out
     assert "text: 24 ratings of 24 asked for." in told
+    # Its own tasks and interfaces are no news; another folder's tasks without answers are.
+    assert "not read" not in told
+
+
+def test_tables_of_an_earlier_import_in_the_round_are_not_answers(filled, capsys):
+    said = ["--answers", str(filled), "--output", str(filled / "ratings")]
+    assert annotate_import.main(said) == 0
+    assert annotate_import.main(said) == 0
+    assert "not read" not in capsys.readouterr().out
+
+
+def test_tasks_without_answers_from_elsewhere_are_told(filled, capsys):
+    shutil.copy(filled / "label_studio" / "annotator_1_text.json", filled / "annotators")
+    assert run(filled) == 0
+    told = capsys.readouterr().out
     assert "annotator_1_text.json: not read; tasks as they were handed out, without" in told
+
+
+def test_workbooks_without_their_design_are_told_where_it_lies(filled, capsys):
+    answers = filled / "annotators"
+    assert annotate_import.main(["--answers", str(answers)]) == 2
+    place = filled / "private" / "design.json"
+    assert f"made with: design={place}, or give the round's whole" in capsys.readouterr().err
+    place.unlink()
+    assert annotate_import.main(["--answers", str(answers)]) == 2
+    assert "design=ROUND/private/design.json, beside the" in capsys.readouterr().err
 
 
 def test_files_that_are_neither_are_told(filled, capsys):
