@@ -150,6 +150,11 @@ def _to_openai(asked: Asked) -> Way:
 
 def _to_a_model(asked: Asked, given: Callable[[Job], None] | None) -> Way:
     card = read_card(ROOT / "containers" / asked.model / "model.toml")
+    if given is None and not card.capabilities.writes:
+        raise OptionError(
+            f"model: {card.name} writes no text and cannot say what it hears; give one that does, "
+            "such as voxtral, or null to try the road."
+        )
     site = Site(asked.endpoint, asked.served_model, asked.offline)
     precision = _precision(asked.precision, card)
     image, run = "given", given

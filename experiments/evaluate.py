@@ -76,29 +76,32 @@ def _guarded(settings: Settings) -> int:
 def run(settings: Settings) -> None:
     """Evaluate and record; everything is checked before the MLflow run is opened."""
     from experiments import finished
+    from experiments.basis import basis_of
     from experiments.shown import show, shown_of
 
-    if stands := finished.find(settings):
+    basis = basis_of(settings)
+    if stands := finished.find(settings, basis):
         show(stands.shown, finished.asked_again(stands), _look(stands.known))
         return
-    before = finished.state_of(settings.data)
     from experiments.evaluation import prepare
     from experiments.run_folder import held
 
     plan = prepare(settings)
     with held(plan.folder):
-        found, store, known = _carried_out(plan)
+        repaired = _repaired(plan)
+        found, store, known = _carried_out(plan, repaired)
         shown = shown_of(found)
-        finished.remember(found, shown, before)
+        # What was repaired is said once.
+        if not repaired:
+            finished.remember(found, shown, basis)
     show(shown, _effort(found, store), _look(known))
 
 
-def _carried_out(plan: Plan) -> tuple[Evaluation, str, Recorded]:
+def _carried_out(plan: Plan, repaired: Sequence[str]) -> tuple[Evaluation, str, Recorded]:
     """The evaluation, how it came to stand in MLflow, and where it stands."""
     from experiments import recorded
     from experiments.evaluation import carry_out
 
-    repaired = _repaired(plan)
     if known := recorded.find(plan.folder, plan.settings):
         found = carry_out(plan)
         if known.outcome == recorded.outcome(plan.folder, plan.settings):

@@ -125,6 +125,7 @@ def prepare(settings: Settings) -> Plan:
             f"conditions: {chosen.NAME} has no {', '.join(absent)}; it has "
             f"{', '.join(chosen.CONDITIONS)}."
         )
+    _check_writes(card, chosen, settings)
     dataset = _dataset(settings, chosen)
     selection = chosen.select(dataset.items, seed=settings.seed, settings=settings.of_task)
     few = settings.limit or 0
@@ -288,6 +289,16 @@ def precision_of(said: str, card: Card) -> str:
     if said not in known:
         raise SettingsError(f"precision: {card.name} has no {said!r}; it has {', '.join(known)}.")
     return said
+
+
+def _check_writes(card: Card, task: Task, settings: Settings) -> None:
+    for option, values in task.WRITTEN.items():
+        said = settings.of_task.get(option)
+        if said in values and not card.capabilities.writes:
+            raise SettingsError(
+                f"{option}: {said} has a model answer in words of its own, and {card.name} writes "
+                "none; choose another model, or another value."
+            )
 
 
 def _dataset(settings: Settings, task: Task) -> Dataset:

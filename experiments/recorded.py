@@ -15,15 +15,17 @@ from dataclasses import asdict, dataclass
 from hashlib import file_digest
 from importlib.metadata import version
 from pathlib import Path
+from urllib.parse import quote
 from urllib.request import urlopen
 
 from core.protocol import digest
+from experiments.code_version import git_commit
 from experiments.credentials import shown
 from experiments.run_description import PACKAGES
 from experiments.run_folder import RunFolder, write_json
 from experiments.settings import Settings
 from experiments.store import REACHED_WITHIN_S, is_server
-from experiments.tracking import Earlier, TrackedRun, git_commit, store_uri
+from experiments.tracking import Earlier, TrackedRun, store_uri
 
 NOTE = "recorded.json"
 # Which MLflow run was opened for the results, from then until they stand in it.
@@ -108,7 +110,7 @@ def _is_finished(known: Recorded) -> bool:
     question = "SELECT status, lifecycle_stage FROM runs WHERE run_uuid = ?"
     try:
         # Read-only: to connect must not make a database where there is none.
-        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as store:
+        with closing(sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True)) as store:
             found = store.execute(question, (known.run_id,)).fetchone()
     except sqlite3.Error:
         return False

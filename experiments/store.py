@@ -46,9 +46,22 @@ class TrackingError(RuntimeError):
 
 
 def store_uri() -> str:
-    """Where runs are kept: MLFLOW_TRACKING_URI, else `mlflow.db` in the current folder."""
+    """Where runs are kept: MLFLOW_TRACKING_URI, else `mlflow.db` in the current folder.
+
+    Raises:
+        TrackingError: in a folder whose name no address can hold.
+    """
     take_login_out_of_the_store()
-    return os.environ.get("MLFLOW_TRACKING_URI") or f"{_SQLITE}{Path('mlflow.db').resolve()}"
+    if said := os.environ.get("MLFLOW_TRACKING_URI"):
+        return said
+    here = Path.cwd().resolve()
+    if found := set("?%") & set(str(here)):
+        # In an address they mean something else: runs would go to another file, or nowhere.
+        raise TrackingError(
+            f"{here}: its name has {' and '.join(sorted(found))}, which the address of an MLflow "
+            "store cannot hold; work in another folder, or set MLFLOW_TRACKING_URI."
+        )
+    return f"{_SQLITE}{here}/mlflow.db"
 
 
 def is_server(uri: str) -> bool:

@@ -178,8 +178,9 @@ def print_grid(grid: Grid, title: str, stream: TextIO) -> None:
     table = Table()
     for number, name in enumerate(grid.header):
         table.add_column(name, justify="left" if number == 0 else "right")
+    unicode = "utf" in (getattr(stream, "encoding", None) or "utf").lower()
     for row in grid.rows:
-        table.add_row(*row)
+        table.add_row(*(row if unicode else (c.replace("\N{NO-BREAK SPACE}", " ") for c in row)))
     # A log has no width of its own; wide enough that no cell of ours is folded.
     width = None if stream.isatty() else 200
     console = Console(file=stream, width=width, highlight=False, markup=False)

@@ -11,7 +11,6 @@ import json
 import os
 import re
 import shlex
-import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -21,9 +20,9 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from experiments import view
+from experiments.code_version import git_commit
 from experiments.credentials import shown
 from experiments.processes import as_words, from_words, is_gone, this_process
-from experiments.settings import ROOT
 from experiments.store import (
     TrackingError,
     even_if_made_meanwhile,
@@ -41,7 +40,6 @@ __all__ = [
     "TrackedRun",
     "TrackingError",
     "completed_run",
-    "git_commit",
     "how_to_look",
     "name_after_command",
     "open_store",
@@ -277,24 +275,6 @@ def name_after_command(client: MlflowClient, run_id: str) -> None:
 def _is_nobodys(name: str | None, tags: Mapping[str, str]) -> bool:
     """Whether a run's name was neither its user's choice nor its program's."""
     return bool(_MADE_UP_NAME.match(name or "")) or name == tags.get(_ENTRY_POINT)
-
-
-def git_commit() -> str:
-    """Commit of this code, with `+changes` where files differ from it; "" outside a clone."""
-    try:
-        told = [
-            subprocess.run(
-                ["git", "-C", str(ROOT), *words],
-                capture_output=True,
-                text=True,
-                timeout=10,
-                check=True,
-            ).stdout.strip()
-            for words in (["rev-parse", "HEAD"], ["status", "--porcelain", "-uno"])
-        ]
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return told[0] + ("+changes" if told[1] else "")
 
 
 def _adopted(client: MlflowClient, uri: str) -> TrackedRun | None:

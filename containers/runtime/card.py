@@ -44,6 +44,7 @@ class Capabilities:
         clips_per_prompt: most audio clips in one prompt.
         longest_clip_s: seconds after which a clip is cut; None for no limit.
         batch: prompts may share a forward pass.
+        writes: text of its own; one that does not weighs the answers it is given.
         precisions: what `-P precision=` may say; the first is the default.
     """
 
@@ -53,6 +54,7 @@ class Capabilities:
     clips_per_prompt: int = 1
     longest_clip_s: float | None = None
     batch: bool = True
+    writes: bool = True
     precisions: tuple[str, ...] = ("bf16",)
 
 

@@ -81,6 +81,7 @@ class Task(Protocol):
         SETTINGS: the settings it takes, by name.
         BESIDE: those of them that add variants or sections and change nothing of the conditions:
             runs that differ in these alone are the same runs.
+        WRITTEN: values of settings with which a model answers in words of its own.
         COLUMNS: what its predictions have beyond the columns of every task.
     """
 
@@ -90,6 +91,7 @@ class Task(Protocol):
     LABELS: tuple[str, ...]
     SETTINGS: Mapping[str, Setting]
     BESIDE: tuple[str, ...]
+    WRITTEN: Mapping[str, tuple[str, ...]]
     COLUMNS: tuple[str, ...]
 
     def check(self, settings: Mapping[str, str]) -> None:

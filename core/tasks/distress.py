@@ -62,6 +62,7 @@ BESIDE = (
     *("hearing", "robustness", "robustness_on", "prompts", "prompts_on"),
     *("trajectories", "divergence"),
 )
+WRITTEN: Mapping[str, tuple[str, ...]] = {}
 COLUMNS: tuple[str, ...] = ()
 
 CHOICES: Mapping[str, tuple[str, ...]] = {label: (label, f" {label}") for label in LABELS}

@@ -73,6 +73,7 @@ SETTINGS: Mapping[str, Setting] = {
 }
 """Neutral speech is no way of hearing here: the study's clips are TTS themselves."""
 BESIDE = ("hearing", "robustness", "robustness_on")
+WRITTEN = {"prompt": ("cot",)}
 COLUMNS = (
     *("votes", "paths", "position_bias", "tactic", "tactic_votes", "tactic_path"),
     *("tactic_reason", "tactic_shares", "gold_tactics", "quote", "quote_reason", "quote_retried"),

@@ -104,6 +104,11 @@ def test_answers_of_another_model_are_refused(describe, tmp_path, capsys):
     assert f"the answer to {stamped['id']} has another card than this run (deadbeef, not" in said
 
 
+def test_a_model_that_writes_nothing_is_refused_before_anything_is_asked(describe, capsys):
+    assert describe(given=None, model="baseline") == 2
+    assert "baseline writes no text and cannot say what it hears" in capsys.readouterr().err
+
+
 def test_a_dry_run_says_how_much_and_what_it_would_cost(describe, tmp_path, capsys):
     assert describe(dry_run="true", price="0.10") == 0
 

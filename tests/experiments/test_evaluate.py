@@ -97,6 +97,14 @@ def test_a_second_run_asks_nothing_and_finds_the_same(tmp_path, environment):
     assert found(tmp_path / "out") == first
 
 
+def test_a_model_that_writes_nothing_is_not_asked_to_reason(tmp_path, environment):
+    words = ("--model", "baseline", "--task", "manipulation", "--prompt", "cot")
+    ended = evaluate(tmp_path / "out", environment, *words, "--data", demo("manipulation"))
+
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("prompt: cot has a model answer in words of its own, and")
+
+
 def test_an_answer_that_another_model_gave_is_refused(tmp_path, environment):
     words = ("--limit", "2", "--resamples", "50")
     evaluate(tmp_path / "out", environment, *words)

@@ -9,21 +9,9 @@ from dataclasses import replace
 import pytest
 from mlflow import MlflowClient
 
-from experiments import evaluate, evaluation, finished, recorded
-from experiments.run_folder import FolderInUseError, RunFolder, held
+from experiments import basis, evaluate, evaluation, finished
+from experiments.run_folder import RunFolder, held
 from experiments.settings import ROOT, settings_from
-
-
-@pytest.fixture
-def committed(monkeypatch):
-    """Code that lies in a commit, whatever this clone is in the middle of."""
-
-    def code(said):
-        for module in (finished, recorded):
-            monkeypatch.setattr(module, "git_commit", lambda: said)
-
-    code("c0ffee")
-    return code
 
 
 @pytest.fixture
@@ -35,7 +23,7 @@ def data(tmp_path):
 
 
 @pytest.fixture
-def settings(store, committed, data, tmp_path):
+def settings(store, data, tmp_path):
     asked = {"model": "null", "limit": "2", "resamples": "20", "conditions": "TO"}
     return settings_from({**asked, "data": str(data), "output": str(tmp_path / "out")})
 
@@ -63,21 +51,50 @@ def test_the_same_command_shows_the_same_and_takes_no_step_of_the_road(
     assert second[-2:] == first[-2:]
 
 
-def test_only_the_same_command_is_answered_so(done, committed, monkeypatch):
+def stands(settings):
+    """What would be shown without taking the road."""
+    return finished.find(settings, basis.basis_of(settings))
+
+
+def test_only_the_same_command_is_answered_so(done, monkeypatch):
     settings, _ = done
     monkeypatch.setenv("UNDERTONE_WEIGHTS", "/elsewhere")
-    assert finished.find(settings) is None
+    assert stands(settings) is None
     monkeypatch.delenv("UNDERTONE_WEIGHTS")
-    assert finished.find(settings)
+    assert stands(settings)
 
     for other in ({"seed": 1}, {"resamples": 21}, {"of_task": {"max_new_tokens": "17"}}):
-        assert finished.find(replace(settings, **other)) is None
-    for code in ("c0ffee+changes", "", "decaf"):
-        committed(code)
-        assert finished.find(settings) is None
-    committed("c0ffee")
+        assert stands(replace(settings, **other)) is None
     monkeypatch.setenv("MLFLOW_RUN_ID", "the run that mlflow run opened")
-    assert finished.find(settings) is None
+    assert stands(settings) is None
+
+
+def test_other_code_or_packages_take_the_whole_road(done, monkeypatch, tmp_path):
+    settings, _ = done
+    with monkeypatch.context() as patch:
+        patch.setattr(basis, "code_digest", lambda: "edited")
+        assert stands(settings) is None
+    (tmp_path / "site" / "numpy-99.0.dist-info").mkdir(parents=True)
+    with monkeypatch.context() as patch:
+        patch.syspath_prepend(tmp_path / "site")
+        assert stands(settings) is None
+
+    assert stands(settings)
+
+
+def test_code_that_changes_while_the_run_goes_on_is_not_what_it_ran_with(settings, monkeypatch):
+    prepare = evaluation.prepare
+
+    def and_then_edited(settings):
+        monkeypatch.setattr(basis, "code_digest", lambda: "edited")
+        return prepare(settings)
+
+    monkeypatch.setattr(evaluation, "prepare", and_then_edited)
+    evaluate.run(settings)
+
+    assert stands(settings) is None
+    monkeypatch.undo()
+    assert not (settings.output / finished.NOTES).exists()
 
 
 @pytest.mark.parametrize(
@@ -88,13 +105,13 @@ def test_a_result_that_was_changed_or_is_gone_takes_the_whole_road(done, name):
     path = next(folder.tables.iterdir()) if name == "a table" else getattr(folder, name)
     was = path.read_bytes()
     path.write_bytes(was + b"\n")
-    assert finished.find(settings) is None
+    assert stands(settings) is None
 
     path.unlink()
-    assert finished.find(settings) is None
+    assert stands(settings) is None
 
     path.write_bytes(was)
-    assert finished.find(settings)
+    assert stands(settings)
 
 
 @pytest.mark.parametrize("change", ["a cell", "a clip", "a clip of the same length and time"])
@@ -108,7 +125,7 @@ def test_data_that_was_changed_takes_the_whole_road(done, change, data):
     else:
         path.write_bytes(path.read_bytes() + b"\n")
 
-    assert finished.find(settings) is None
+    assert stands(settings) is None
 
 
 def test_data_written_while_the_run_went_on_is_not_taken_for_what_it_read(
@@ -124,48 +141,51 @@ def test_data_written_while_the_run_went_on_is_not_taken_for_what_it_read(
     monkeypatch.setattr(evaluation, "prepare", and_then_written)
     evaluate.run(settings)
 
-    assert finished.find(settings) is None
+    assert stands(settings) is None
     assert not (settings.output / finished.NOTES).exists()
-
-
-def test_a_file_of_this_very_moment_might_change_once_more_and_look_the_same(tmp_path):
-    path = tmp_path / "a.wav"
-    path.write_bytes(b"sound")
-    assert not finished.state_of(tmp_path).settled
-    time.sleep(0.1)
-    assert finished.state_of(tmp_path).settled
-
-    # As on a file system whose clock counts in whole seconds.
-    os.utime(path, ns=(0, (time.time_ns() // 10**9) * 10**9))
-    time.sleep(0.1)
-    assert not finished.state_of(tmp_path).settled
-    assert finished.state_of(tmp_path / "absent") is None
 
 
 def test_a_run_that_is_gone_from_mlflow_is_recorded_anew(done, store):
     settings, _ = done
-    known = finished.find(settings).known
+    known = stands(settings).known
     MlflowClient(store).delete_run(known.run_id)
 
-    assert finished.find(settings) is None
+    assert stands(settings) is None
 
 
-def test_a_damaged_note_takes_the_whole_road(done):
+def test_a_note_that_was_damaged_or_edited_takes_the_whole_road(done):
     settings, _ = done
     (note,) = (settings.output / finished.NOTES).iterdir()
     said = json.loads(note.read_text())
-    others = [{"grids": [1]}, {"limit": "x"}, {"folder": ".."}, {"folder": str(settings.data)}]
-    for text in ("", "[]", "{", *(json.dumps(said | other) for other in others)):
+    title, grid = said["shown"]["grids"][0]
+    better = {**grid, "rows": [["mae", "0.01"]]}
+    others = [{"shown": {**said["shown"], "grids": [[title, better]]}}, {"requests": 3}]
+    for text in ("", "[]", "3", "{", "{}", *(json.dumps(said | other) for other in others)):
         note.write_text(text)
-        assert finished.find(settings) is None
-    assert not (settings.data / ".lock").exists()
+        assert stands(settings) is None
+
+    note.write_text(json.dumps(said))
+    assert stands(settings)
 
 
-def test_a_folder_that_another_process_writes_is_refused_all_the_same(done):
+def test_a_run_that_stands_is_shown_while_others_look_and_from_a_disk_that_is_read_only(done):
     settings, folder = done
 
-    with held(folder), pytest.raises(FolderInUseError, match="using"):
-        finished.find(settings)
+    with held(folder):
+        assert stands(settings)
+
+
+def test_what_was_repaired_is_said_once(settings, capsys):
+    evaluate.run(settings)
+    (path,) = settings.output.glob("distress/*/null/responses.jsonl")
+    path.write_bytes(path.read_bytes()[:-20])
+    evaluate.run(settings)
+    assert "its last line was cut short" in capsys.readouterr().out
+
+    for _ in range(2):
+        evaluate.run(settings)
+        assert "cut short" not in capsys.readouterr().out
+    assert stands(settings)
 
 
 def test_failures_are_tried_again_and_so_no_end(settings, monkeypatch):
@@ -174,5 +194,5 @@ def test_failures_are_tried_again_and_so_no_end(settings, monkeypatch):
     monkeypatch.setattr(evaluation, "carry_out", lambda plan: replace(carry_out(plan), unsettled=1))
     evaluate.run(settings)
 
-    assert finished.find(settings) is None
+    assert stands(settings) is None
     assert not (settings.output / finished.NOTES).exists()

@@ -28,6 +28,18 @@ def test_an_outcome_that_stands_in_mlflow_is_found(finished):
     assert find(folder, settings).run_id == run.run_id
 
 
+def test_a_store_in_a_folder_of_any_name_is_asked(finished, tmp_path, monkeypatch):
+    folder, settings, run = finished
+    odd = tmp_path / "a#b c"
+    odd.mkdir()
+    uri = f"sqlite:///{odd}/mlflow.db"
+    (tmp_path / "mlflow.db").rename(odd / "mlflow.db")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    remember(folder, Recorded(outcome(folder, settings), uri, run.experiment_id, run.run_id))
+
+    assert find(folder, settings).run_id == run.run_id
+
+
 def test_another_outcome_or_another_wish_is_recorded_anew(finished):
     folder, settings, _ = finished
     assert find(folder, settings_from({"model": "null", "seed": "1"})) is None

@@ -1,4 +1,4 @@
-"""Two runs that make the same row of a store at the same moment: both find it in the end."""
+"""Where runs are kept; two that make the same row at the same moment both find it in the end."""
 
 import pytest
 from mlflow import MlflowClient
@@ -6,7 +6,13 @@ from mlflow.exceptions import MlflowException
 from sqlalchemy import event
 from sqlalchemy.orm import Session
 
-from experiments.store import even_if_made_meanwhile, experiment_of, open_store
+from experiments.store import (
+    TrackingError,
+    even_if_made_meanwhile,
+    experiment_of,
+    open_store,
+    store_uri,
+)
 from experiments.tracking import Record, tracked_run, write
 
 RECORD = Record(
@@ -73,3 +79,15 @@ def test_what_is_wrong_for_another_reason_is_said_at_once():
     with pytest.raises(MlflowException, match="no such run"):
         even_if_made_meanwhile(refused)
     assert len(tries) == 1
+
+
+@pytest.mark.parametrize("name", ["really?", "100%"])
+def test_a_folder_that_no_address_can_name_is_refused(tmp_path, monkeypatch, name):
+    (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / name)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+
+    with pytest.raises(TrackingError, match=r"which the address of an MLflow store cannot hold"):
+        store_uri()
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:5000")
+    assert store_uri() == "http://127.0.0.1:5000"

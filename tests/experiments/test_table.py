@@ -105,3 +105,11 @@ def test_the_interval_of_a_studys_table_stands_beside_its_figure():
     assert grid.header == ("Class", "Acc", "N")
     assert grid.rows[0] == ("GT=YES", "0.348 [0.290,\N{NO-BREAK SPACE}0.410]", "250")
     assert grid.rows[1] == ("GT=NO", "undefined", "90")
+
+
+def test_a_terminal_of_few_letters_shows_it_all_the_same():
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    print_grid(metrics_grid(ESTIMATES, coverage(PREDICTIONS)), "null", stream)
+    stream.flush()
+
+    assert b"0.83 [0.70, 0.95]" in stream.buffer.getvalue()
