@@ -159,8 +159,15 @@ def _to_a_model(asked: Asked, given: Callable[[Job], None] | None) -> Way:
     precision = _precision(asked.precision, card)
     image, run = "given", given
     if run is None:
-        _, module = runner(asked.runner, card, site)
-        run, image = module.run, module.image(card, site)
+        try:
+            _, module = runner(asked.runner, card, site)
+            run, image = module.run, module.image(card, site)
+        except RunnerError as error:
+            if not asked.dry_run:
+                raise
+            # How much there is to ask can be told where nothing can ask it.
+            _note(str(error))
+            run, image = (lambda job: None), "none"
     job, carry_out = _job(asked, card, precision, site), run
     host = ""
     if asked.endpoint:

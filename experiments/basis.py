@@ -1,9 +1,10 @@
 """What a run's figures rest on, at one moment: equal digests, nothing of it has changed.
 
 The words of the command, our code and every installed package, the model and its image, and
-the dataset. Code, manifest and dataset.json count by content; clips by size, place on the disk
-and times, of which a change changes one, as version control knows files: to read them all takes
-longer than the rest of showing a run again.
+the dataset. Code, manifest and dataset.json count by content. Clips count by size, place on the
+disk and times, as version control knows files, since to read them all takes longer than the rest
+of showing a run again: of these a change changes one, but for a program that holds a clip in its
+mapped memory and writes there once more.
 """
 
 from __future__ import annotations

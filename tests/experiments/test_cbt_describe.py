@@ -6,6 +6,7 @@ import pytest
 from containers.runtime.response_log import ResponseLog, read_responses
 from core.protocol import Response, read_requests
 from experiments import cbt_describe
+from experiments.runners import RunnerError
 from experiments.settings import ROOT
 from tests.core.datasets.releases import write_recording
 from tests.experiments.runners.openai_server import Server
@@ -116,6 +117,19 @@ def test_a_dry_run_says_how_much_and_what_it_would_cost(describe, tmp_path, caps
     assert "about 0.38 dollars" in capsys.readouterr().out
     assert describe.asked == []
     assert not (tmp_path / "out" / "descriptions.csv").exists()
+
+
+def test_a_dry_run_needs_nothing_that_could_run_the_model(describe, capsys, monkeypatch):
+    def none(*_):
+        raise RunnerError("No runner can take voxtral: install it.")
+
+    monkeypatch.setattr("experiments.asking.runner", none)
+
+    assert describe(given=None, dry_run="true") == 0
+    told = capsys.readouterr()
+    assert "6 of them to be asked (3.8 minutes of audio)" in told.out
+    assert "No runner can take voxtral" in told.err
+    assert describe(given=None) == 1
 
 
 def test_scores_are_kept_apart_from_descriptions(describe, tmp_path):
