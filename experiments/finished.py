@@ -85,8 +85,6 @@ def remember(evaluation: Evaluation, shown: Shown, basis: Basis | None) -> None:
         "requests": evaluation.requests,
         "shown": asdict(shown),
     }
-    # As it will be read.
-    said = json.loads(json.dumps(said))
     path = _note(settings, basis)
     # A run that stands is not spoiled by a disk without room for what only saves time.
     with suppress(OSError):

@@ -225,7 +225,7 @@ def test_turns_cannot_name_a_clip_outside_their_folder(audio, command, tmp_path,
     (tmp_path / "d.csv").write_text(f"item_id,run,description\nt,1,{INJECTION}\n")
     of_command = {
         cbt_labels: {"descriptions": tmp_path / "d.csv", "turns": folder},
-        cbt_describe: {"turns": folder, "model": "baseline", "dry_run": "true"},
+        cbt_describe: {"turns": folder, "model": "null", "dry_run": "true"},
     }
 
     assert command.main(words(**of_command[command], output=tmp_path / "out" / "in")) == 2
