@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import time
 from pathlib import Path
 
 import pytest
@@ -62,17 +61,24 @@ def test_a_manifest_counts_by_its_words_even_where_no_time_tells(data, monkeypat
     assert _folder(data)[0] != before
 
 
-def test_a_file_of_this_very_moment_might_change_once_more_and_look_the_same(tmp_path):
+def test_a_file_of_this_very_moment_might_change_once_more_and_look_the_same(tmp_path, monkeypatch):
     path = tmp_path / "a.wav"
     path.write_bytes(b"sound")
-    assert not _folder(tmp_path)[1]
-    time.sleep(0.1)
-    assert _folder(tmp_path)[1]
 
+    def settled(seconds):
+        """That long after the file was last touched."""
+        facts = path.stat()
+        last = max(facts.st_ctime, facts.st_mtime)
+        monkeypatch.setattr("experiments.basis.time.time", lambda: last + seconds)
+        return _folder(tmp_path)[1]
+
+    assert not settled(0.01)
+    assert settled(0.1)
     # As on a file system whose clock counts in whole seconds.
-    os.utime(path, ns=(0, (time.time_ns() // 10**9) * 10**9))
-    time.sleep(0.1)
-    assert not _folder(tmp_path)[1]
+    second = int(path.stat().st_ctime + 1) * 10**9
+    os.utime(path, ns=(second, second))
+    assert not settled(0.1)
+    assert settled(2.1)
 
 
 def test_a_folder_however_deep_is_walked_and_one_that_is_gone_is_none(tmp_path):
