@@ -17,7 +17,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from hashlib import file_digest, sha256
+from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 
@@ -27,6 +27,7 @@ import soxr
 from numpy.typing import NDArray
 
 from core.decoding import AudioError, Decoded, decode
+from core.file_hash import sha256_of
 from core.replacing import replacing
 
 __all__ = [
@@ -305,8 +306,7 @@ def _content_digest(path: Path) -> str:
     try:
         # Reading a pipe would wait for a writer for ever.
         if path.is_file():
-            with path.open("rb") as stream:
-                return file_digest(stream, "sha256").hexdigest()
+            return sha256_of(path)
     except (OSError, ValueError):
         pass  # `decode` refuses such a path, and says why
     return ""

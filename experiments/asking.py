@@ -6,14 +6,12 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from containers.runtime.answers import AnswerFile, BusyError
 from containers.runtime.card import Card, read_card
 from containers.runtime.loop import FAILURES
 from containers.runtime.response_log import read_responses
@@ -24,12 +22,14 @@ from core.prompts import template
 from core.protocol import Request, Response, digest, write_requests
 from core.replacing import replacing
 from experiments import gpt_audio
+from experiments.answer_file import repaired
 from experiments.answer_stamps import assert_made_by
+from experiments.evaluation import precision_of
 from experiments.gpt_audio import is_gpt_audio
 from experiments.options import OptionError
 from experiments.runners import Job, RunnerError, Site, runner
 from experiments.runners._endpoint import Endpoint
-from experiments.settings import ROOT
+from experiments.settings import ROOT, SettingsError
 from experiments.spoken_files import read_table, write_table
 from experiments.weights import weights_folder
 from validation import spoken
@@ -62,7 +62,8 @@ def ask(asked: Asked, run: Callable[[Job], None] | None = None) -> str:
         seed=asked.seed,
         model_digest=way.digest,
     )
-    _repair(_responses(asked))
+    if told := repaired(_responses(asked)):
+        _note(told)
     todo = _todo(planned, read_responses(_responses(asked)))
     said = _amount(items, planned, todo, asked)
     if way.host:
@@ -156,7 +157,10 @@ def _to_a_model(asked: Asked, given: Callable[[Job], None] | None) -> Way:
             "such as voxtral, or null to try the road."
         )
     site = Site(asked.endpoint, asked.served_model, asked.offline)
-    precision = _precision(asked.precision, card)
+    try:
+        precision = precision_of(asked.precision, card)
+    except SettingsError as error:
+        raise OptionError(str(error)) from error
     image, run = "given", given
     if run is None:
         try:
@@ -181,22 +185,6 @@ def _to_a_model(asked: Asked, given: Callable[[Job], None] | None) -> Way:
 
 def _note(line: str) -> None:
     print(line, file=sys.stderr)
-
-
-def _repair(responses: Path) -> None:
-    """Take out an answer that a kill cut short, and say so.
-
-    Raises:
-        RunnerError: another process is writing the answers.
-    """
-    if not responses.exists():
-        return
-    try:
-        with closing(AnswerFile(responses)) as answers:
-            if answers.repair:
-                print(answers.repair, file=sys.stderr)
-    except BusyError as error:
-        raise RunnerError(str(error)) from error
 
 
 def _job(asked: Asked, card: Card, precision: str, site: Site) -> Job:
@@ -226,15 +214,6 @@ def _responses(asked: Asked) -> Path:
 
 def _audio(asked: Asked) -> Path:
     return (asked.output / "audio").resolve()
-
-
-def _precision(said: str, card: Card) -> str:
-    known = card.capabilities.precisions
-    if said == "auto":
-        return known[0]
-    if said not in known:
-        raise OptionError(f"precision: {card.name} has no {said!r}; it has {', '.join(known)}.")
-    return said
 
 
 def _clips(items: pd.DataFrame, asked: Asked) -> tuple[dict[str, str], dict[str, str]]:

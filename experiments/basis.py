@@ -17,8 +17,9 @@ from hashlib import sha256
 from pathlib import Path
 
 from containers.runtime.card import read_card
+from core.file_hash import sha256_of
 from core.protocol import digest
-from experiments.code_version import code_digest, content_of, everything_below
+from experiments.code_version import code_digest, everything_below
 from experiments.evaluation import precision_of, site_of
 from experiments.runners import runner
 from experiments.settings import Settings
@@ -84,7 +85,8 @@ def _folder(folder: Path) -> tuple[str, bool]:
             for ns in (found.st_mtime_ns, found.st_ctime_ns)
         )
         facts = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
-        read = content_of(entry) if entry.name in _SAID_IN_WORDS and entry.is_file() else ""
+        in_words = entry.name in _SAID_IN_WORDS and entry.is_file()
+        read = sha256_of(Path(entry.path)) if in_words else ""
         lines.append(f"{entry.path}\0{facts}\0{read}")
     told = "\n".join(sorted(lines)).encode(errors="surrogateescape")
     return sha256(told).hexdigest(), settled

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
-from hashlib import file_digest, sha256
+from hashlib import sha256
 from pathlib import Path
 
+from core.file_hash import sha256_of
 from experiments.settings import ROOT
 
 _CODE = ("core", "validation", "experiments", "containers")
@@ -47,7 +48,11 @@ def code_digest() -> str:
     for part in _CODE:
         for entry in sorted(everything_below(str(ROOT / part)), key=lambda each: each.path):
             if entry.is_file() and "__pycache__" not in entry.path:
-                read.update(f"{entry.path}\0{content_of(entry)}\n".encode(errors="surrogateescape"))
+                read.update(
+                    f"{entry.path}\0{sha256_of(Path(entry.path))}\n".encode(
+                        errors="surrogateescape"
+                    )
+                )
     return read.hexdigest()
 
 
@@ -60,9 +65,3 @@ def everything_below(folder: str) -> Iterator[os.DirEntry[str]]:
                 yield entry
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(entry.path)
-
-
-def content_of(entry: os.DirEntry[str]) -> str:
-    """sha256 of a file, in hex."""
-    with Path(entry.path).open("rb") as stream:
-        return file_digest(stream, "sha256").hexdigest()

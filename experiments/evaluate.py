@@ -156,20 +156,10 @@ def _look(known: Recorded) -> str:
 
 
 def _repaired(plan: Plan) -> list[str]:
-    """Cut off what a kill left half written of an answer, and say so; no lines where nothing."""
-    from contextlib import closing
+    """What was repaired of the answers, shown at once; no lines where all was whole."""
+    from experiments.answer_file import repaired
 
-    from containers.runtime.answers import AnswerFile, BusyError
-    from experiments.runners import RunnerError
-
-    if not plan.folder.responses.exists():
-        return []
-    try:
-        with closing(AnswerFile(plan.folder.responses)) as answers:
-            told = answers.repair
-    except BusyError as error:
-        raise RunnerError(str(error)) from error
-    if told:
+    if told := repaired(plan.folder.responses):
         print(told, file=sys.stderr)
     return [told] if told else []
 

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from core.file_hash import sha256_of
 from core.protocol import digest
 from experiments import recorded
 from experiments.basis import Basis, basis_of
@@ -115,11 +116,7 @@ def _files(folder: RunFolder) -> dict[str, str]:
     """sha256 of what the run left, by place in its folder."""
     left = [folder.requests, folder.responses, folder.predictions, folder.variants]
     left += [folder.metrics, folder.description, *sorted(folder.tables.rglob("*"))]
-    return {
-        str(path.relative_to(folder.path)): recorded.sha256_of(path)
-        for path in left
-        if path.is_file()
-    }
+    return {str(path.relative_to(folder.path)): sha256_of(path) for path in left if path.is_file()}
 
 
 def _shown(said: dict[str, Any]) -> Shown:

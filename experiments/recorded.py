@@ -12,12 +12,12 @@ import os
 import sqlite3
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from hashlib import file_digest
 from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import quote
 from urllib.request import urlopen
 
+from core.file_hash import sha256_of
 from core.protocol import digest
 from experiments.code_version import git_commit
 from experiments.credentials import shown
@@ -69,9 +69,8 @@ def outcome(folder: RunFolder, settings: Settings) -> str:
     """Digest of what was asked for, the code, and the files it left; equal digests, equal runs."""
     files = (folder.requests, folder.responses, folder.metrics)
     asked = {name: str(value) for name, value in asdict(settings).items()}
-    return digest(
-        {"asked": asked, "code": git_commit(), "files": [sha256_of(path) for path in files]}
-    )
+    content = [sha256_of(path) if path.exists() else "" for path in files]
+    return digest({"asked": asked, "code": git_commit(), "files": content})
 
 
 def find(folder: RunFolder, settings: Settings) -> Recorded | None:
@@ -126,11 +125,3 @@ def _said_by_server(known: Recorded) -> tuple[str, str] | None:
         return info["status"], info["lifecycle_stage"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
-
-
-def sha256_of(path: Path) -> str:
-    """Hex digest of a file; "" where there is none."""
-    if not path.exists():
-        return ""
-    with path.open("rb") as stream:
-        return file_digest(stream, "sha256").hexdigest()

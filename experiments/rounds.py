@@ -19,9 +19,10 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO, Generic, TypeVar
 
 from containers.runtime.answered import Answered
-from containers.runtime.answers import AnswerFile, BusyError
+from containers.runtime.answers import AnswerFile
 from core.protocol import ProtocolError, Request, Response, write_requests
 from core.replacing import replacing
+from experiments.answer_file import open_answers
 from experiments.answer_stamps import assert_made_by
 from experiments.clips import Clips, clips_of
 from experiments.planned_file import PlannedFile
@@ -229,7 +230,8 @@ class _Planning:
                 found |= other.of(filter(other.is_final, missing))
         if found:
             if self._taken is None:
-                self._taken = self._answer_file()
+                answers = open_answers(self.asked.plan.folder.responses)
+                self._taken = self.open_files.enter_context(closing(answers))
             self._taken.append(list(found.values()))
         return len(found)
 
@@ -241,13 +243,6 @@ class _Planning:
                 with suppress(ProtocolError):
                     self._others.append(Answered(path))
         return self._others
-
-    def _answer_file(self) -> AnswerFile:
-        try:
-            answers = AnswerFile(self.asked.plan.folder.responses)
-        except BusyError as error:
-            raise RunnerError(str(error)) from error
-        return self.open_files.enter_context(closing(answers))
 
 
 def _assert_answered(asked: Asked[T], planning: _Planning) -> None:

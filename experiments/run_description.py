@@ -11,11 +11,11 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from hashlib import file_digest
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from core.file_hash import sha256_of
 from experiments.run_folder import write_json
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def write_description(evaluation: Evaluation) -> None:
             "synthetic": dataset.synthetic,
             "items": len(dataset.items),
         },
-        "predictions": _digest(evaluation.plan.folder.predictions),
+        "predictions": sha256_of(evaluation.plan.folder.predictions),
     }
     write_json(evaluation.plan.folder.description, said)
 
@@ -86,17 +86,12 @@ def read_description(path: Path) -> RunDescription:
         ) from error
     table = path.with_name(_TABLE)
     # Figures of the run beside another table's rows would be two things under one name.
-    if table.is_file() and said.get("predictions", now := _digest(table)) != now:
+    if table.is_file() and said.get("predictions", now := sha256_of(table)) != now:
         raise RunDescriptionError(
             f"{table}: expected the table that the run wrote, found one that was changed after "
             "the run wrote it. Run the same `evaluate` again: its answers are kept."
         )
     return RunDescription(**known)
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as stream:
-        return file_digest(stream, "sha256").hexdigest()
 
 
 def parameters(evaluation: Evaluation) -> dict[str, str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
-from hashlib import file_digest
 from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ import pandas as pd
 
 from core.audio import RATE_HZ, AudioError, Samples, read_clip
 from core.datasets.fetching import is_sound
+from core.file_hash import sha256_of
 from core.replacing import replace_text
 from core.speech.transcription import (
     Transcription,
@@ -57,7 +57,7 @@ def transcribe_all(asked: Asked, transcriber: Transcriber | None = None) -> list
     else:
         version = "given" if transcriber else offline_version()
     (asked.output / "speech").mkdir(parents=True, exist_ok=True)
-    keys = {path: {"recording": _sha256(path), "version": version} for path in paths}
+    keys = {path: {"recording": sha256_of(path), "version": version} for path in paths}
     if asked.transcripts:
         for path in paths:
             keys[path]["version"] += f" {_transcript_hash(asked.transcripts, path)}"
@@ -198,9 +198,4 @@ def _known(folder: Path, session: str) -> dict[str, str] | None:
 
 def _transcript_hash(folder: Path, path: Path) -> str:
     transcript = folder / f"{path.stem}.json"
-    return _sha256(transcript) if transcript.is_file() else "none"
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return file_digest(stream, "sha256").hexdigest()
+    return sha256_of(transcript) if transcript.is_file() else "none"

@@ -14,11 +14,11 @@ from contextlib import closing
 from typing import Any, TextIO
 
 from containers.runtime.answered import Answered
-from containers.runtime.answers import AnswerFile, BusyError
 from containers.runtime.card import Card
 from containers.runtime.progress import Progress
 from containers.runtime.request_file import RequestFile
 from core.replacing import replace_text
+from experiments.answer_file import open_answers
 from experiments.runners import HERE, SUMMARY, Job, RunnerError, Site, said_to
 from experiments.runners._cluster import (
     Place,
@@ -58,10 +58,7 @@ def run(job: Job) -> None:
     Raises:
         RunnerError: for what would stop every shard; what was answered is kept.
     """
-    try:
-        answers = AnswerFile(job.responses)
-    except BusyError as error:
-        raise RunnerError(str(error)) from error
+    answers = open_answers(job.responses)
     with signals_as_sent(), closing(answers), said_to(job) as log:
         work = read_workload(job.requests, job.audio, Answered(job.responses).is_final)
         if not len(work):

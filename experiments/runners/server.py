@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-from containers.runtime.answers import AnswerFile, BusyError
+from containers.runtime.answers import AnswerFile
 from containers.runtime.batches import Sized, plan_batches
 from containers.runtime.canary import DeafError, Hearing
 from containers.runtime.card import Card
@@ -34,6 +34,7 @@ from containers.runtime.replies import Stamp, failure
 from containers.runtime.request_file import RequestFile
 from core.protocol import Request, Response, digest
 from core.replacing import replace_text
+from experiments.answer_file import open_answers
 from experiments.runners import HERE, SUMMARY, Job, RunnerError, Site, said_to
 from experiments.runners._asking import Asker
 from experiments.runners._chat import Dialect
@@ -71,10 +72,7 @@ def run(job: Job) -> None:
     Raises:
         RunnerError: for what concerns all requests; what was answered is kept.
     """
-    try:
-        answers = AnswerFile(job.responses)
-    except BusyError as error:
-        raise RunnerError(str(error)) from error
+    answers = open_answers(job.responses)
     try:
         with closing(RequestFile(job.requests)) as requests:
             if any(answers.pending(requests.placed())):
